@@ -15,8 +15,7 @@ from support.tiers import run_first
 
 CHART = {
     "chart/Chart.yaml": "apiVersion: v2\nname: model\nversion: 1.0.0\n",
-    "chart/templates/config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
-    "data: {a: {{ .Values.a }}}\n",
+    "chart/templates/config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: {{ .Values.a }}}\n",
     "x.yaml": "a: own\n",
 }
 
@@ -257,6 +256,6 @@ def test_who_has_the_repository_here_is_told_how_to_say_so(desk: Desk, models: P
     done = desk.render(models, "-f", "app.yaml")
     assert done.returncode == 3
     assert f"or if it is the one in {models}: git remote add upstream {address}" in done.stderr
-    assert "it is tried again" not in done.stderr
+    assert "argosy will retry" not in done.stderr
     desk.git(models, "remote", "add", "upstream", address)
     assert names(desk.render(models, "-f", "app.yaml")) == ["dev-model"]

@@ -40,5 +40,5 @@ class TextTree:
         if path in self.links:
             return self.links[path].encode()
         if path not in self.files:
-            raise SourceError("there is no such file", where=path)
+            raise SourceError("no such file", where=path)
         return self.files[path]

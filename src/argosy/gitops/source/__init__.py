@@ -1,5 +1,5 @@
-"""From a repository and a ref to a tree of files.
+"""Resolves a repository and a ref to a file tree at a revision.
 
-In: repoURL, ref, settings, credentials. Out: Checkout(tree, revision). Never: opens a
-manifest; runs what a repository holds.
+In: repoURL, ref, settings, credentials. Out: Checkout(tree, revision). Never: parses a manifest; runs code of a
+repository.
 """

@@ -1,6 +1,6 @@
-"""Credentials of repositories, from Secrets in Argo CD's form.
+"""Repository credentials, read from Argo CD's Secrets.
 
-In: Secrets with the label secret-type, an address. Out: the credential that is for it. Never: a value in text or repr.
+In: Secrets with the label secret-type, a repository URL. Out: the matching credential. Never: a secret value in repr.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ NOT_YET = {
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """How to be let in at an address, and whom to take for the host."""
+    """Credentials for a repository URL or a URL prefix."""
 
     url: RepositoryUrl
     secret: str  # namespace/name of the Secret, for messages
-    is_template: bool = False  # for every address below the url
+    is_template: bool = False  # applies to every URL below `url`
     project: str = ""
     username: str = ""
     password: str = field(default="", repr=False)
@@ -41,7 +41,7 @@ class Credential:
     proxy: str = field(default="", repr=False)
     no_proxy: str = ""
     skips_verification: bool = False
-    fault: str = ""  # why the Secret cannot be used
+    fault: str = ""  # why the Secret is unusable
 
     @property
     def lets_in(self) -> bool:
@@ -55,25 +55,25 @@ class Credential:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """Whom to believe: ssh_known_hosts, and authorities by host, as Argo CD's two ConfigMaps hold them."""
+    """ssh_known_hosts, and certificate authorities by host, from Argo CD's two ConfigMaps."""
 
     known_hosts: str = ""
     authorities: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_credentials(secrets: Iterable[Manifest]) -> list[Credential]:
-    """One that cannot be read stays in the list with its fault: it must not be passed over for a weaker match."""
+    """Read all repository Secrets. An unusable one stays in the list with its fault: no weaker match may replace it."""
     found = (_read(secret) for secret in secrets)
     return [credential for credential in found if credential is not None]
 
 
 def find_credential(credentials: Iterable[Credential], url: RepositoryUrl, project: str = "") -> Credential | None:
-    """The repository's own; else the template with the longest prefix. Raises SourceRefused where it has a fault."""
+    """Return the repository's own credential, else the template with the longest prefix; SourceRefused if unusable."""
     usable = [credential for credential in credentials if credential.project in ("", project)]
     own = [one for one in usable if not one.is_template and one.url.identity == url.identity and _same_user(one, url)]
     below = [one for one in usable if one.is_template and url.rest_after(one.url) is not None]
     chosen = max(own, key=lambda one: bool(one.project), default=None)
-    # argo: a repository without credentials of its own takes those of the template.
+    # argo: a repository without its own credentials uses those of the template.
     if chosen is None or not (chosen.lets_in or chosen.fault):
         chosen = max(below, key=lambda one: (len(one.url.segments), bool(one.project)), default=chosen)
     if chosen is not None and chosen.fault:
@@ -97,7 +97,7 @@ def _read(secret: Manifest) -> Credential | None:
     try:
         url = parse_url(values.get("url", ""))
     except SourceRefused:
-        return None  # it is for no address at all
+        return None  # no usable URL, so it matches nothing
     return Credential(
         url=url,
         secret=name,
@@ -117,14 +117,14 @@ def _read(secret: Manifest) -> Credential | None:
 
 
 def _values(secret: Manifest) -> tuple[dict[str, str], str]:
-    """The fields as text, and what is wrong with those that are not: their names, never what they hold."""
+    """Return the decoded fields, and an error that names an undecodable field but never its value."""
     values: dict[str, str] = {}
     fault = ""
     for key, value in (secret.get("data") or {}).items():
         try:
             values[key] = base64.b64decode(value or "", validate=True).decode()
         except (binascii.Error, ValueError, TypeError):
-            fault = f"the field {key} is not base64 of text; write it under stringData instead"
+            fault = f"field {key} is not base64-encoded text; write it under stringData instead"
     for key, value in (secret.get("stringData") or {}).items():
         values[key] = value if isinstance(value, str) else ""
     return {key: value if "PrivateKey" in key else value.strip() for key, value in values.items()}, fault
@@ -136,5 +136,5 @@ def _fault(values: Mapping[str, str]) -> str:
             return f"{name} is not supported yet ({key}); use a token or an ssh key"
     single = ("username", "password", "bearerToken", "proxy", "noProxy")
     if wrong := [key for key in single if any(ord(char) < 32 for char in values.get(key, ""))]:
-        return f"the field {wrong[0]} holds a line break or another control character; take it out"
+        return f"field {wrong[0]} contains a line break or another control character; remove it"
     return ""

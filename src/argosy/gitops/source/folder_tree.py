@@ -1,7 +1,7 @@
-"""A folder on disk as a tree.
+"""A folder on disk as a file tree.
 
-In: a path within it. Out: bytes, names, and the ids that git would give. Never: a link followed, on the way
-or at its end.
+In: a path below the folder. Out: file contents, names, and the object ids that git would assign. Never: follows a
+symbolic link in any part of a path.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Kind = Literal["file", "folder", "link"]
 
 
 class _LazyEntry(TreeEntry):
-    """Its id is found when it is asked for: to list a folder must not mean to read all that is below it."""
+    """Computes its id on first access, so that listing a folder does not read every file below it."""
 
     _find: Callable[[], str]
 
@@ -48,14 +48,14 @@ class _LazyEntry(TreeEntry):
 
 
 class FolderTree:
-    """Implements `Tree`. The folder must rest while it is read: ids are remembered."""
+    """Implements `Tree`. The folder must not change while it is read, because ids are cached."""
 
     def __init__(self, path: Path, limits: SourceLimits | None = None) -> None:
         self.path = path
         self.limits = limits or SourceLimits()
         self._ids: dict[str, str] = {}
         if not path.is_dir():
-            raise SourceError("is no folder; name one that is there", where=str(path))
+            raise SourceError("not a folder; name an existing one", where=str(path))
 
     def entry(self, path: str) -> TreeEntry | None:
         parts = split_path(path)
@@ -79,13 +79,13 @@ class FolderTree:
     def read(self, path: str) -> bytes:
         parts = split_path(path)
         if not parts:
-            raise SourceError("the source itself is a folder, and a file was asked for")
+            raise SourceError("the source itself is a folder, not a file")
         with self._opened(parts[:-1]) as folder:
             kind = _kind(folder, parts[-1]) if folder is not None and _LEFT_OUT not in parts else None
             if folder is None or kind is None:
-                raise SourceError("there is no such file", where=path)
+                raise SourceError("no such file", where=path)
             if kind == "folder":
-                raise SourceError("is a folder, and a file was asked for", where=path)
+                raise SourceError("is a folder, not a file", where=path)
             try:
                 if kind == "link":
                     return os.fsencode(os.readlink(parts[-1], dir_fd=folder))
@@ -94,12 +94,12 @@ class FolderTree:
                 raise SourceError(f"cannot be read: {error.strerror}", where=path) from error
 
     def _content(self, folder: int, name: str, path: str) -> bytes:
-        # Not blocking: somebody may put a pipe in the file's place.
+        # Non-blocking: the file may have been replaced by a pipe.
         opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=folder)
         with open(opened, "rb") as file:
             status = os.fstat(opened)
             if not stat.S_ISREG(status.st_mode):
-                raise SourceError("is no plain file", where=path)
+                raise SourceError("is not a regular file", where=path)
             content = file.read(self.limits.file_bytes + 1)
         if len(content) > self.limits.file_bytes:
             raise SourceTooLarge(
@@ -109,7 +109,7 @@ class FolderTree:
 
     @contextlib.contextmanager
     def _opened(self, parts: Sequence[str]) -> Iterator[int | None]:
-        """A folder as a descriptor, opened part by part so that no link is followed; None where it is no folder."""
+        """Yield a descriptor of the folder, opened part by part to follow no link; None if it is not a folder."""
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
         here = os.open(self.path, flags)
         try:
@@ -135,7 +135,7 @@ class FolderTree:
         if known is None:
             content = self._folder_content(path) if kind == "folder" else self.read(path)
             word = "tree" if kind == "folder" else "blob"
-            # The id that git gives, so that a folder and a commit with the same files share what was made of them.
+            # The id that git assigns, so that a folder and a commit with the same files share cached renders.
             digest = hashlib.sha1(f"{word} {len(content)}\0".encode() + content, usedforsecurity=False)
             known = self._ids[path] = digest.hexdigest()
         return known

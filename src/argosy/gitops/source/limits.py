@@ -1,4 +1,4 @@
-"""How much a source may take. In, out: values. Never: enforced here."""
+"""Limits for repositories and hosts, as values. Never: enforces them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ MIB = 1 << 20
 
 
 class SourceLimits(NamedTuple):
-    """What a host and a repository may take."""
+    """Time and size limits for one repository."""
 
-    list_seconds: float = 15.0  # argo: the same as its own
-    fetch_seconds: float = 90.0  # argo: the same as its own
+    list_seconds: float = 15.0  # argo: same value
+    fetch_seconds: float = 90.0  # argo: same value
     pack_bytes: int = 1024 * MIB
-    refs_bytes: int = 32 * MIB  # of the listing of all branches and tags
+    refs_bytes: int = 32 * MIB  # output of `git ls-remote`
     file_bytes: int = 32 * MIB
     folder_entries: int = 200_000

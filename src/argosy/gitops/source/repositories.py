@@ -1,6 +1,6 @@
-"""All repositories that an installation reads.
+"""Opens the mirrors of all repositories that an installation reads.
 
-In: repoURL, ref. Out: Checkout(tree, revision), or a SourceError. Never: a project's mirror for another project.
+In: repoURL, ref. Out: Checkout(tree, revision), or a SourceError. Never: shares a mirror between projects.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from argosy.gitops.source.signatures import SignatureRule
 
 log = logging.getLogger(__name__)
 MOST_OPEN = 64  # each open mirror keeps a git process
-RECENT_SECONDS = 1.0  # so long an address leads to the place that it led to: many applications ask at once
+RECENT_SECONDS = 1.0  # a URL is resolved again after this time; many Applications ask at once
 MOST_RECENT = 1_000
 
 
 class Repositories:
-    """Mirrors below one folder, made as they are asked for."""
+    """Mirrors below one folder, opened on demand."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Repositories:
         self.settings = settings
         self.credentials = tuple(credentials)
         self.trust = trust or Trust()
-        self.observe: Observe | None = None  # told of each question to a host
+        self.observe: Observe | None = None  # called after each request to a Git host
         self._open: dict[Path, Mirror] = {}
         self._told: dict[tuple[str, str, str], str] = {}
         self._recent: dict[tuple[str, str], tuple[float, tuple[Any, ...], Path, Mirror]] = {}
@@ -58,9 +58,9 @@ class Repositories:
         max_age: float = 0.0,
         signatures: SignatureRule | None = None,
     ) -> Checkout:
-        """`max_age` is how many seconds old the host's word on its branches and tags may be.
+        """Resolve the ref and return its file tree. `max_age`: seconds that the cached list of refs may be old.
 
-        With a rule, a revision that is not signed as it asks is a NotVerified, whose last good one was.
+        With a signature rule, an unsigned revision raises SignatureError, with the last verified one as `last_good`.
         """
         try:
             mirror = self.mirror(url, project=project)
@@ -73,7 +73,7 @@ class Repositories:
         return found
 
     def _tell(self, asked: tuple[str, str, str], news: str) -> None:
-        """Only what is new: the same is asked every few minutes."""
+        """Log only changes: the same ref is resolved every few minutes."""
         if self._told.get(asked) == news:
             return
         if len(self._told) > MOST_RECENT:
@@ -106,7 +106,7 @@ class Repositories:
             if mirror is not None:
                 mirror.close()
             mirror = Mirror(folder, remote)
-        self._open[folder] = mirror  # last in the row: the first is the one that was not asked for the longest
+        self._open[folder] = mirror  # at the end: the dict is ordered from least to most recently used
         while len(self._open) > MOST_OPEN:
             self._open.pop(next(iter(self._open))).close()
         return folder, mirror
@@ -116,14 +116,14 @@ class Repositories:
             self.observe(shown, request, seconds, is_good)
 
     def is_local(self, url: str) -> bool:
-        """Whether it is really read from this machine; an address that may not be read is not."""
+        """True if the repository is read from this machine; False if the URL is refused."""
         try:
             return self.settings.locate(parse_url(url)).scheme == "file"
         except SourceError:
             return False
 
     def footprint(self, url: str) -> Footprint | None:
-        """Of a repository on this machine: as long as it is the same, so are its refs. None: they must be asked for."""
+        """Return a value that changes with the refs of a local repository. None: the refs must be listed."""
         try:
             place = self.settings.locate(parse_url(url))
         except SourceError:
@@ -138,7 +138,7 @@ class Repositories:
 
 
 def _name(url: RepositoryUrl, credential: Credential | None) -> str:
-    """What a project's own credentials have fetched is not for those who have none."""
+    """Return a folder name per URL and credential: one project must not read what another's credentials fetched."""
     scope = (credential.project, credential.secret) if credential else ("", "")
-    words = repr((str(url), scope)).encode()  # by the letter: hosts may tell cases apart
+    words = repr((str(url), scope)).encode()  # case-sensitive: hosts may distinguish case
     return hashlib.sha256(words).hexdigest()[:32]

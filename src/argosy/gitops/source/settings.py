@@ -1,7 +1,7 @@
-"""What the installation allows its sources to be.
+"""Source settings: allowed local folders, mirrors, protocols and limits.
 
-In: the `source.*` settings. Out: where a repository is really read from, or SourceRefused. Never: a path outside
-the roots.
+In: the `source.*` settings. Out: the address that a repository is read from, or SourceRefused. Never: allows a path
+outside the roots.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ SAFE, POSSIBLE = frozenset({"https", "ssh"}), frozenset({"https", "ssh", "http"}
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """What may be read, and where from."""
+    """Which repositories may be read, and from where."""
 
     local_roots: tuple[Path, ...] = ()
-    mirrors: tuple[tuple[RepositoryUrl, str], ...] = ()  # a prefix of addresses, and what stands in its place
+    mirrors: tuple[tuple[RepositoryUrl, str], ...] = ()  # URL prefix → replacement
     protocols: frozenset[str] = SAFE
     limits: SourceLimits = field(default_factory=SourceLimits)
-    place: str = PLACE  # where people write them
+    place: str = PLACE  # the ConfigMap, for messages
 
     def locate(self, url: RepositoryUrl) -> RepositoryUrl:
-        """The address to read from: the mirror's, where one stands in for it; a real path, where it is local."""
+        """Return the address to read from: the mirror's if one matches, the resolved path if it is local."""
         fitting = [(prefix, place, url.rest_after(prefix)) for prefix, place in self.mirrors]
         matches = [(len(prefix.segments), place, rest) for prefix, place, rest in fitting if rest is not None]
         if not matches:
@@ -47,7 +47,7 @@ class SourceSettings:
         _, place, rest = max(matches, key=lambda match: match[0])
         target = parse_url(place)
         if target.scheme == "file":
-            # Whoever wrote the setting allowed the folder: what is in it needs no root besides.
+            # The setting itself allows this folder, so it needs no entry in the local roots.
             return self._allowed(_local(_below(Path(target.path), rest)), (Path(target.path),))
         return self._allowed(parse_url("/".join([place.rstrip("/"), *rest])), ())
 
@@ -57,33 +57,33 @@ class SourceSettings:
         if url.scheme not in self.protocols:
             allowed = ", ".join(sorted(self.protocols)) or "none"
             raise AddressRefused(
-                f"{url.scheme} is not an allowed protocol; use one of {allowed}, or name it in the setting {PROTOCOLS}",
+                f"protocol {url.scheme} is not allowed; use one of {allowed}, or add it to the setting {PROTOCOLS}",
                 where=str(url),
             )
         return url
 
     def _repository_in(self, roots: tuple[Path, ...], path: Path) -> Path:
-        """The folder that git itself keeps there, as a path without links, so that nothing can be slipped in after."""
+        """Return git's own folder as a resolved path, so that it cannot be swapped for a link later."""
         inner = path / ".git"
         try:
-            # A file or link called .git sends git to another folder, which no root has allowed.
+            # A file or link named .git redirects git to another folder, which may be outside the roots.
             real = (inner if inner.is_dir() and not inner.is_symlink() else path).resolve(strict=True)
             allowed = [root for root in roots if real.is_relative_to(root.resolve(strict=False))]
             if allowed and (real / "HEAD").is_file() and (real / "objects").is_dir():
                 return real
         except (OSError, ValueError, RuntimeError):
             pass
-        # One message for all, so that nobody can learn from it what there is on this machine.
+        # One message for all cases, so that it does not reveal which files exist on this machine.
         raise AddressRefused(
-            f"is no repository that may be read; put it below a folder that {LOCAL_ROOTS} in {self.place} names",
+            f"not a readable repository; move it below a folder listed in {LOCAL_ROOTS} in {self.place}",
             where=str(path),
         )
 
 
 def read_settings(data: Mapping[str, str], namespace: str = "") -> SourceSettings:
-    """Roots: one path a line. Mirrors: a line each: a prefix of addresses, a space, and what stands in its place.
+    """Read the settings. Roots: one path per line. Mirrors: one per line: URL prefix, space, replacement.
 
-    `namespace` is where the ConfigMap is, so that what is refused says so: installations differ.
+    `namespace` is the namespace of the ConfigMap, for error messages.
     """
     roots = tuple(_root(line) for line in _lines(data.get(LOCAL_ROOTS, "")))
     mirrors = tuple(_mirror(line) for line in _lines(data.get(MIRRORS, "")))
@@ -95,7 +95,7 @@ def read_settings(data: Mapping[str, str], namespace: str = "") -> SourceSetting
 
 def _number(text: str, name: str) -> int:
     if not re.fullmatch(r"0*[1-9][0-9]{0,17}", text.strip(), re.ASCII):
-        raise SourceRefused("is no whole number above zero; write digits alone", where=name)
+        raise SourceRefused("is not a positive integer; write digits only", where=name)
     return int(text)
 
 
@@ -103,7 +103,7 @@ def _protocols(text: str) -> frozenset[str]:
     named = frozenset(text.replace(",", " ").split())
     if wrong := sorted(named - POSSIBLE):
         possible = ", ".join(sorted(POSSIBLE))
-        raise SourceRefused(f"{wrong[0][:40]!r} is no protocol that can be allowed; use {possible}", where=PROTOCOLS)
+        raise SourceRefused(f"{wrong[0][:40]!r} is not a supported protocol; use {possible}", where=PROTOCOLS)
     return named
 
 
@@ -114,7 +114,7 @@ def _lines(text: str) -> list[str]:
 
 def _root(line: str) -> Path:
     if not line.startswith("/"):
-        raise SourceRefused("a root must be an absolute path; one stands on each line", where=LOCAL_ROOTS)
+        raise SourceRefused("a root must be an absolute path; write one per line", where=LOCAL_ROOTS)
     return Path(line)
 
 
@@ -125,12 +125,12 @@ def _mirror(line: str) -> tuple[RepositoryUrl, str]:
         return parse_url(prefix), place.strip()
     except SourceRefused as error:
         raise SourceRefused(
-            f"{error.message}; each line is a prefix, a space, and the path or address in its place", where=MIRRORS
+            f"{error.message}; each line is a URL prefix, a space, and the replacement path or address", where=MIRRORS
         ) from error
 
 
 def _below(folder: Path, rest: tuple[str, ...]) -> Path:
-    """Mirrors are kept as `name` or as `name.git`."""
+    """Return the repository folder, stored as `name` or as `name.git`."""
     path = folder.joinpath(*rest)
     bare = path.with_name(path.name + ".git")
     return bare if not path.exists() and bare.exists() else path

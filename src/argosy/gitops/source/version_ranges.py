@@ -1,6 +1,6 @@
-"""Ranges of versions, and the newest tag in one.
+"""Semantic version ranges, and the newest tag in a range.
 
-In: a range such as `^1.2`, tags. Out: a tag. Never: an error for text that is no range; it is then an ordinary name.
+In: a range such as `^1.2`, tags. Out: a tag. Never: raises for text that is not a range; it is an ordinary name then.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Version:
     pre: str = ""
 
     def _order(self) -> tuple[object, ...]:
-        # Numbers come before words, and a release after all of its pre-releases.
+        # Numeric identifiers sort before alphanumeric ones, and a release after its pre-releases.
         parts = [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in self.pre.split(".") if part]
         return (self.numbers, not self.pre, parts)
 
@@ -50,7 +50,7 @@ class Version:
 class _Term(NamedTuple):
     sign: str
     version: Version
-    given: int  # how many of major, minor, patch were written as numbers
+    given: int  # how many of major, minor, patch are given as numbers
 
     def admits(self, version: Version) -> bool:
         numbers, given = version.numbers, self.given
@@ -80,7 +80,7 @@ class _Term(NamedTuple):
         return numbers[:kept] == wanted[:kept]
 
     def _is_compatible(self, numbers: tuple[int, int, int]) -> bool:
-        """Alike up to the first number that is not zero, among those that were written."""
+        """True if the versions agree up to the first given number that is not zero."""
         wanted = self.version.numbers
         for place in range(self.given):
             if wanted[place] or place == self.given - 1:
@@ -89,7 +89,7 @@ class _Term(NamedTuple):
 
 
 class Range(NamedTuple):
-    """Any of the groups; of a group, all terms."""
+    """Groups joined by ||; a version matches if it satisfies all terms of one group."""
 
     groups: tuple[tuple[_Term, ...], ...]
 
@@ -98,7 +98,7 @@ class Range(NamedTuple):
 
 
 def _group_admits(group: tuple[_Term, ...], version: Version) -> bool:
-    # argo: pre-releases are in only where the range names one, such as the `-0` of `>=1.2.0-0`.
+    # argo: pre-releases match only if the range names one, such as the `-0` of `>=1.2.0-0`.
     if version.pre and not any(term.version.pre for term in group):
         return False
     return all(term.admits(version) for term in group)
@@ -146,9 +146,9 @@ def _term(found: re.Match[str]) -> _Term:
 
 
 def newest_tag(ref: str, tags: Iterable[str], prefix: str = "") -> str | None:
-    """The tag that a ref stands for; None where the ref is no version and no range, or where no tag is in the range.
+    """Return the tag that a ref selects; None if the ref is no version and no range, or if no tag is in the range.
 
-    A whole version is a pin: it names the tag, be it there or not.
+    A full version is a pin: it selects the tag of that name even if there is none.
     """
     if parse_version(ref):
         return prefix + ref

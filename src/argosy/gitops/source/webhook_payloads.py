@@ -1,7 +1,7 @@
-"""What the hosts of repositories say of a push, each in its own words.
+"""Reads push events from the webhook payloads of each Git host.
 
-In: a payload that was verified, as JSON data. Out: Pushes, none for other events; or a ManifestError that names the
-field. Never: trusts a list of files that may be cut short.
+In: a verified payload as JSON data. Out: Pushes, none for other events; or a ManifestError that names the field.
+Never: trusts a list of files that may be truncated.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ MOST_FILES: Final = 50_000
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """A branch or tag that moved, came or went."""
+    """A branch or tag that was moved, created or deleted."""
 
-    urls: tuple[str, ...]  # all addresses by which the host knows the repository
-    ref: str  # whole: refs/heads/main
+    urls: tuple[str, ...]  # all URLs that the host lists for the repository
+    ref: str  # full name: refs/heads/main
     before: str = ""
-    after: str = ""  # empty where the ref is gone
-    changed: frozenset[str] | None = None  # files; None where they are not known for sure
-    default_branch: str = ""  # where the host says it
+    after: str = ""  # empty if the ref was deleted
+    changed: frozenset[str] | None = None  # files; None if the list may be incomplete
+    default_branch: str = ""  # empty if the host does not send it
 
     @property
     def branch(self) -> str:
@@ -52,7 +52,7 @@ def github_pushes(event: str, payload: Fields) -> Iterator[Push]:
 
 
 def gitea_pushes(event: str, payload: Fields) -> Iterator[Push]:
-    """Gogs and Forgejo speak alike. A new or deleted branch is another event there."""
+    """Read events of Gitea, Gogs and Forgejo. Creating or deleting a branch is a separate event there."""
     if event == "push":
         repository, commits = payload.fields("repository"), payload.all_fields("commits")
         before, after = _commit(payload.text("before")), _commit(payload.text("after"))
@@ -78,7 +78,7 @@ def gitea_pushes(event: str, payload: Fields) -> Iterator[Push]:
 
 
 def gitlab_pushes(event: str, payload: Fields) -> Iterator[Push]:
-    """Hooks of a project, and those of a whole instance, which are all called System Hook."""
+    """Read hooks of a project, and of a whole instance, whose events are all named System Hook."""
     kind = payload.text("object_kind") or payload.text("event_name")
     if event not in ("Push Hook", "Tag Push Hook", "System Hook") or kind not in ("push", "tag_push"):
         return
@@ -134,7 +134,7 @@ def _texts(given: Fields, *names: str) -> tuple[str, ...]:
 
 
 def _commit(text: str) -> str:
-    """Zeros stand for none."""
+    """Return the commit id, or an empty string for the all-zero id."""
     return text if text.strip("0") else ""
 
 
@@ -143,7 +143,7 @@ def _target(change: Fields | None) -> str:
 
 
 def _files(commits: Sequence[Fields]) -> frozenset[str] | None:
-    """Of all commits together; None where none is listed, or so many that some may be missing."""
+    """Return the files of all commits; None if no commit is listed, or so many that the list may be truncated."""
     found: set[str] = set()
     for commit in commits:
         for name in ("added", "modified", "removed"):

@@ -1,7 +1,7 @@
-"""A host of repositories says that something was pushed.
+"""Verifies webhook requests of Git hosts and reads the pushes in them.
 
-In: headers and body of its request, the secrets that it was given. Out: Pushes, none for other events; SourceRefused
-where the sender cannot be believed. Never: opens a body before its sender is verified; HTTP.
+In: headers and body of a request, the configured secrets. Out: Pushes, none for other events; SourceRefused if the
+sender cannot be verified. Never: parses a body before its sender is verified; does HTTP.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ __all__ = ["LARGEST", "Push", "WebhookSecrets", "concerns", "place_of", "read_pu
 
 LARGEST: Final = 50 << 20  # argo: webhook.maxPayloadSizeMB
 _FORM: Final = "application/x-www-form-urlencoded"
-_SSH_HOSTS: Final = ("altssh.", "ssh.")  # argo: other names of a host, for networks that let nothing but 443 through
+_SSH_HOSTS: Final = ("altssh.", "ssh.")  # argo: alternative host names for ssh over port 443
 
 
 @dataclass(frozen=True, slots=True)
 class WebhookSecrets:
-    """What each host must show that it knows; by its key in argocd-secret."""
+    """Webhook secrets by their key in argocd-secret."""
 
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 class _Host(NamedTuple):
     name: str
-    key: str  # of its secret
+    key: str  # of its secret in argocd-secret
     event: str  # the header that names the event
     is_verified: Callable[[bytes, Mapping[str, str], str], bool]
     pushes: Callable[[str, Fields], Iterator[Push]]
 
 
 def read_webhook_secrets(secret: Mapping[str, str]) -> WebhookSecrets:
-    """From argocd-secret, decoded."""
+    """Read the webhook secrets from the decoded data of argocd-secret."""
     found = {key: text for key in _KEYS if (text := secret.get(key, "").strip())}
-    if _AZURE in found:  # what it sends is both, in one header
+    if _AZURE in found:  # it sends user and password in one header
         found[_AZURE] = f"{secret.get(_AZURE_USER, '').strip()}:{found[_AZURE]}"
     return WebhookSecrets(found)
 
@@ -63,9 +63,10 @@ def read_webhook_secrets(secret: Mapping[str, str]) -> WebhookSecrets:
 def read_pushes(
     headers: Mapping[str, str], body: bytes, secrets: WebhookSecrets, *, largest: int = LARGEST
 ) -> tuple[Push, ...]:
-    """Empty for events of other kinds, such as the ping by which a host tries a new hook."""
+    """Return the pushes; empty for other events, such as the ping that tests a new hook."""
     if len(body) > largest:
-        raise LimitError(f"{len(body)} bytes are more than the {largest} allowed: push less at once", where="webhook")
+        message = f"payload of {len(body)} bytes exceeds the limit of {largest}; push fewer changes at once"
+        raise LimitError(message, where="webhook")
     named = {name.lower(): text for name, text in headers.items()}
     host = _host(named)
     _verify(host, body, named, secrets)
@@ -75,7 +76,7 @@ def read_pushes(
 
 
 def concerns(push: Push, url: str, ref: str, *, tag_prefix: str = "") -> bool:
-    """Whether a source may have another revision now. A push of a commit that is pinned by its id never does."""
+    """True if the push may change the revision of a source. A source pinned to a commit id never changes."""
     if (place := place_of(url)) is None or place not in map(place_of, push.urls):
         return False
     if ref in ("", "HEAD"):
@@ -87,7 +88,7 @@ def concerns(push: Push, url: str, ref: str, *, tag_prefix: str = "") -> bool:
 
 @lru_cache(4096)
 def place_of(url: str) -> tuple[str, tuple[str, ...]] | None:
-    """Where a repository is, by whichever protocol, port and user it is reached; None for what is no address."""
+    """Return host and path of a repository, without protocol, port and user; None if the URL is invalid."""
     try:
         parsed = parse_url(url)
     except SourceRefused:
@@ -102,7 +103,7 @@ def _host(headers: Mapping[str, str]) -> _Host:
     found = next((host for host in _HOSTS if host.event in headers), None)
     if found is None:
         hosts = ", ".join(dict.fromkeys(host.name for host in _HOSTS))
-        raise SourceRefused(f"it comes from none of {hosts}; send webhooks of these only", where="webhook")
+        raise SourceRefused(f"unknown sender; supported are webhooks of {hosts}", where="webhook")
     if found.key == _CLOUD and "x-hook-uuid" not in headers:
         return _BITBUCKET_SERVER
     return found
@@ -111,18 +112,18 @@ def _host(headers: Mapping[str, str]) -> _Host:
 def _verify(host: _Host, body: bytes, headers: Mapping[str, str], secrets: WebhookSecrets) -> None:
     secret = secrets.values.get(host.key)
     if not secrets.values:
-        return  # argo: where no secret is set, everybody may ask for a refresh
-    # Any sender can claim to be of any host: one that has no secret would be a way around all others.
+        return  # argo: without any secret, everyone may trigger a refresh
+    # Any sender can claim to be any host, so a host without a secret would bypass the secrets of the others.
     if not secret:
-        message = f"no secret is set for {host.name}, but for others; put one under {host.key} into argocd-secret"
+        message = f"no secret is set for {host.name}, but for other hosts; add {host.key} to argocd-secret"
         raise SourceRefused(message, where=f"webhook of {host.name}")
     if not host.is_verified(body, headers, secret):
-        message = f"its secret or signature is missing or wrong; give the webhook the secret that is under {host.key}"
+        message = f"secret or signature is missing or wrong; configure the webhook with the secret in {host.key}"
         raise SourceRefused(message, where=f"webhook of {host.name}")
 
 
 def _unwrapped(body: bytes, headers: Mapping[str, str]) -> bytes:
-    """GitHub may send the payload as a field of a form."""
+    """Return the JSON payload. GitHub may send it as a form field."""
     if not headers.get("content-type", "").lower().startswith(_FORM):
         return body
     try:
@@ -178,7 +179,7 @@ _CLOUD: Final = "webhook.bitbucket.uuid"
 _BITBUCKET_SERVER: Final = _Host(
     "Bitbucket Server", "webhook.bitbucketserver.secret", "x-event-key", _by_bitbucket_server, bitbucket_server_pushes
 )
-# Gitea names its event in the words of Gogs and of GitHub, too: it must be looked for before them.
+# Gitea also sends the event headers of Gogs and GitHub, so it must be checked before them.
 _HOSTS: Final = (
     _Host("Gitea", _GOGS, "x-gitea-event", _by_gitea, gitea_pushes),
     _Host("Forgejo", _GOGS, "x-forgejo-event", _by_gitea, gitea_pushes),

@@ -111,7 +111,9 @@ async def test_what_a_run_left_in_claims_is_told_with_digests_and_known_after_a_
     job = at.job("notebooks/good.ipynb", podConfig=VOLUMES)
     outcome = await at.outcome(job)
     assert (outcome.passed, outcome.message) == (
-        True, "Validation completed: 3/3 cells succeeded (100.0% success rate)")
+        True,
+        "Validation completed: 3/3 cells succeeded (100.0% success rate)",
+    )
     digest = "sha256:a1fce4363854ff888cff4b8e7875d600c2682390412a8cf79b37d0b11148b0fa"
     assert outcome.artefacts == ({"path": "/models/out", "digest": digest},)
     again = LocalRuns()
@@ -157,7 +159,7 @@ async def test_runs_wait_for_their_turn(tmp_path: Path) -> None:
     [
         ({"notebook": {"git": {"url": "https://git.example.com/notebooks.git", "ref": "no-such"}, "path": "a.ipynb"}},
          "no-such", False),
-        ({"notebook": {"git": {"url": "file:///etc", "ref": "main"}, "path": "a.ipynb"}}, "may be read", False),
+        ({"notebook": {"git": {"url": "file:///etc", "ref": "main"}, "path": "a.ipynb"}}, "not a readable", False),
         ({}, "there is no file a.ipynb at this revision; correct spec.notebook.path", False),
         ({"podConfig": {"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "no", "key": "k"}}}]},
           "path": "notebooks/good.ipynb"}, "Secret no: is not there; create it", True),
@@ -197,7 +199,8 @@ async def test_a_job_does_not_get_in_with_the_credentials_of_another_namespace(a
     git = {"url": "https://git.example.com/notebooks.git", "ref": "main", "credentialsSecret": "keys"}
     outcome = await at.outcome(at.job(notebook={"git": git, "path": "notebooks/good.ipynb"}))
     assert outcome.message == (
-        f"Secret {NAMESPACE}/keys: has neither ssh-privatekey nor username with password or token; add them")
+        f"Secret {NAMESPACE}/keys: has neither ssh-privatekey nor username with password or token; add them"
+    )
 
 
 def _first(job: Any) -> Any:

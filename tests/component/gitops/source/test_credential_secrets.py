@@ -64,13 +64,13 @@ def test_the_nearest_secret_is_the_one_for_an_address(url: str, project: str, na
 
 
 BROKEN = [
-    ({"password": "%%%" + PASSWORD}, "the field password is not base64"),
+    ({"password": "%%%" + PASSWORD}, "field password is not base64"),
     ({"password": None}, None),
-    ({"password": 7}, "the field password is not base64"),
-    ({"password": base64.b64encode(b"\xff\xfe").decode()}, "the field password is not base64"),
+    ({"password": 7}, "field password is not base64"),
+    ({"password": base64.b64encode(b"\xff\xfe").decode()}, "field password is not base64"),
     (
         {"password": base64.b64encode(b"a\nHost: evil" + PASSWORD.encode()).decode()},
-        "the field password holds a line break",
+        "field password contains a line break",
     ),
     ({"githubAppPrivateKey": base64.b64encode(PASSWORD.encode()).decode()}, "a GitHub App is not supported yet"),
 ]

@@ -14,7 +14,7 @@ from support.repositories import Repository
 from support.small_disk import fill_disk, mounted_disk
 
 pytestmark = pytest.mark.anyio
-FULL = "the disk that holds the mirrors is full"
+FULL = "the disk of the mirrors is full"
 
 
 @pytest.fixture

@@ -160,7 +160,7 @@ def test_kinds_whose_stale_status_is_not_believed_are_read(desk: Desk) -> None:
 
 
 def test_a_repository_that_is_refused_says_where_it_can_be_allowed(desk: Desk) -> None:
-    said = r"below a folder that source\.local\.roots in the ConfigMap argosy-cm of namespace argocd names"
+    said = r"below a folder listed in source\.local\.roots in the ConfigMap argosy-cm of namespace argocd"
     with pytest.raises(AddressRefused, match=said):
         desk.settings.rules().repositories.settings.locate(parse_url("/srv/git/models"))
 
@@ -311,7 +311,7 @@ def test_no_protocol_is_opened_by_a_source_setting_that_cannot_be_read(
 ) -> None:
     desk.write(config("argosy-cm", source__protocols=protocols, source__limit__fetch__bytes="many"))
     rules = desk.settings.rules()
-    with pytest.raises(AddressRefused, match=f"{refused} is not an allowed protocol"):
+    with pytest.raises(AddressRefused, match=f"protocol {refused} is not allowed"):
         rules.repositories.settings.locate(parse_url(f"{refused}://git.example/models"))
     assert bool(rules.unread_restrictions) is (protocols == "htps")
 

@@ -1,4 +1,4 @@
-"""Repositories by way of the git program: mirrors, refs, objects, trees.
+"""Reads Git repositories with the git program: mirrors, refs, objects, trees.
 
-In: an address and a ref. Out: a revision and its tree. Never: a work tree, a hook, a filter, a submodule, a shell.
+In: a URL and a ref. Out: a revision and its tree. Never: uses a work tree, a hook, a filter, a submodule or a shell.
 """

@@ -1,7 +1,7 @@
-"""Which commit wrote a line, and which changed a file.
+"""Finds the commit that wrote a line, and the one that last changed a file.
 
-In: a folder with a repository, a revision, a file and a line. Out: Blame, or None where git does not know. Never:
-fetches; fails for a line that is not there.
+In: a repository folder, a revision, a file and a line. Out: Blame, or None if git cannot tell. Never: fetches; raises
+for a line that does not exist.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from typing import Final
 from argosy.gitops.source.git.command import GitFailed, TooMuchOutput, environment, run_git
 
 SECONDS: Final = 10.0
-MOST_LINES: Final = 40  # that may belong to one
-LONGEST: Final = 80  # of what is quoted of a commit
+MOST_LINES: Final = 40  # that may belong to one field
+LONGEST: Final = 80  # characters of an author or subject
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 
 
 @dataclass(frozen=True, slots=True)
 class Blame:
     revision: str
-    author: str  # the name, without an address
+    author: str  # name without email address
     at: datetime
     subject: str
 
 
 async def blame(folder: Path, revision: str, file: str, line: int) -> Blame | None:
-    """The latest commit that wrote the line, or what is indented below it: a value may stand there."""
+    """Return the latest commit that wrote the line or the lines nested below it, which may hold the value."""
     if not _COMMIT.fullmatch(revision) or not file or line < 1:
         return None
     words = ("blame", "--porcelain", "-L", f"{line},+{MOST_LINES}", revision, "--", file)
@@ -43,7 +43,7 @@ async def blame(folder: Path, revision: str, file: str, line: int) -> Blame | No
 
 
 async def last_change(folder: Path, since: str, until: str, file: str) -> Blame | None:
-    """The latest commit after one revision and up to another that changed the file, or took it away."""
+    """Return the latest commit in `since..until` that changed or deleted the file."""
     if not _COMMIT.fullmatch(since) or not _COMMIT.fullmatch(until) or not file:
         return None
     words = ("log", "-1", "--format=%H%n%at%n%an%n%s", f"{since}..{until}", "--", f":(top,literal){file}")
@@ -58,8 +58,8 @@ async def last_change(folder: Path, since: str, until: str, file: str) -> Blame 
 
 
 def read_blame(printed: str) -> Blame | None:
-    """Of what `git blame --porcelain` prints: of the first line and those that belong to it, the latest commit."""
-    said: dict[str, dict[str, str]] = {}  # git says it once of each commit
+    """Parse `git blame --porcelain`: the latest commit of the first line and the lines nested below it."""
+    said: dict[str, dict[str, str]] = {}  # git prints it once per commit
     lines: list[tuple[str, str]] = []
     revision = ""
     for each in printed.split("\n"):
@@ -72,11 +72,11 @@ def read_blame(printed: str) -> Blame | None:
         elif revision:
             said[revision].setdefault(name, value)
     found = [_made(revision, said[revision]) for revision in _of_the_first(lines)]
-    return max(reversed(found), key=lambda each: each.at, default=None)  # a value stands below what names it
+    return max(reversed(found), key=lambda each: each.at, default=None)  # on a tie, the last line
 
 
 def _of_the_first(lines: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """k8s: in YAML what belongs to a line is indented deeper; elements of a list need not be."""
+    """k8s: in YAML, nested lines are indented deeper; list elements need not be."""
     lead, holds = -1, False
     for revision, text in lines:
         indent = len(text) - len(text.lstrip())

@@ -1,7 +1,7 @@
-"""Runs git, the same way each time.
+"""Runs git with a fixed environment and safe settings.
 
-In: arguments of ours, and an environment. Out: what it printed, or GitFailed. Never: a shell, the user's own git
-settings, a secret among the arguments, a child that outlives the call.
+In: arguments and an environment. Out: stdout, or GitFailed. Never: uses a shell for input of users, the user's own git
+settings, or a secret in the arguments; leaves a child process behind.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from argosy.errors import SourceError, Unreachable
 if TYPE_CHECKING:
     import asyncio
 
-# What git may know of the surroundings: how to find programs and the way out of a company's network.
+# Variables that git inherits: the program path and proxy settings.
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 KEPT = ("PATH", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", *_PROXIES, *(name.upper() for name in _PROXIES))
 
 CLEAN = {
-    "LC_ALL": "C",  # its messages are told apart by their words
+    "LC_ALL": "C",  # git_errors matches its messages
     "HOME": "/nonexistent",
     "XDG_CONFIG_HOME": "/nonexistent",
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -39,7 +39,7 @@ CLEAN = {
     "GIT_OPTIONAL_LOCKS": "0",
 }
 
-# Slips of old programs that harm nobody; many a well-known repository has them.
+# Harmless mistakes of old programs, found in many well-known repositories.
 _HARMLESS = (
     *("badTimezone", "badDate", "badDateOverflow", "zeroPaddedDate", "missingSpaceBeforeDate", "zeroPaddedFilemode"),
     *("badEmail", "missingEmail", "missingSpaceBeforeEmail", "missingNameBeforeEmail"),
@@ -52,20 +52,20 @@ CONFIG = {
     "core.symlinks": "false",
     "core.alternateRefsCommand": "",
     "core.bigFileThreshold": "1m",
-    "core.packedGitWindowSize": "32m",  # a whole pack at once would not fit into a worker's memory
+    "core.packedGitWindowSize": "32m",  # a whole pack may not fit into a worker's memory
     "core.packedGitLimit": "256m",
     "credential.helper": "",
     "protocol.allow": "never",
     "protocol.ext.allow": "never",
     "submodule.recurse": "false",
     "fetch.recurseSubmodules": "false",
-    "fetch.unpackLimit": "1",  # one pack a fetch: a fetch that dies leaves one file to sweep
+    "fetch.unpackLimit": "1",  # one pack per fetch: a killed fetch leaves one file to remove
     "fetch.writeCommitGraph": "false",
     "transfer.fsckObjects": "true",
     "fetch.fsckObjects": "true",
     "transfer.bundleURI": "false",
-    "http.followRedirects": "false",  # a redirect would take the credentials along
-    "http.sslVersion": "tlsv1.2",  # or newer; libcurl would talk TLS 1.0
+    "http.followRedirects": "false",  # a redirect would forward the credentials
+    "http.sslVersion": "tlsv1.2",  # or newer; libcurl would accept TLS 1.0
     "http.lowSpeedLimit": "1",
     "http.lowSpeedTime": "30",
     "gc.auto": "0",
@@ -75,15 +75,15 @@ CONFIG = {
     **{f"fetch.fsck.{name}": "ignore" for name in _HARMLESS},
 }
 MOST_STDERR = 64 << 10
-OLDEST = (2, 31)  # the first that takes settings from the environment
+OLDEST = (2, 31)  # the first version that reads settings from the environment
 _OLDEST = ".".join(map(str, OLDEST))
 _BLOCK_BYTES = 512  # of POSIX sh's ulimit -f
 VERSION_SECONDS = 15.0
-_checked: set[str] = set()  # programs that are new enough
+_checked: set[str] = set()  # paths of programs that are new enough
 
 
 class GitFailed(Exception):
-    """git ended with an error; `said` is its stderr and may hold secrets: it is for `refusals` alone."""
+    """git failed. `stderr` may contain secrets: only `git_errors` may read it."""
 
     def __init__(self, code: int, said: str) -> None:
         super().__init__(f"git failed with exit code {code}")
@@ -92,17 +92,17 @@ class GitFailed(Exception):
 
 
 class TooMuchOutput(Exception):
-    """git printed more than was asked to be taken."""
+    """git printed more than the limit."""
 
 
 class Done(NamedTuple):
     code: int
     printed: bytes
-    said: str  # its stderr, which may hold secrets
+    said: str  # stderr, which may contain secrets
 
 
 def environment(config: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, str]:
-    """Settings go by the environment: /proc shows arguments to every user of a machine, and this to none."""
+    """Build the environment with git settings: other users can read arguments in /proc, but not the environment."""
     settings = {**CONFIG, **config}
     env = {name: os.environ[name] for name in KEPT if name in os.environ} | CLEAN | dict(extra)
     env["GIT_CONFIG_COUNT"] = str(len(settings))
@@ -122,7 +122,10 @@ async def run_git(
     most_file: int | None = None,
     held: int | None = None,
 ) -> bytes:
-    """Raises GitFailed, TooMuchOutput, TimeoutError. `held` is a lock that must last as long as git runs."""
+    """Run git and return stdout. Raises GitFailed, TooMuchOutput, TimeoutError.
+
+    `lock_fd` is a locked file that git inherits, so that the lock lasts as long as git runs.
+    """
     await _check_version(env)
     argv = git_argv(folder, arguments)
     done = await run(argv, env=env, seconds=seconds, most_output=most_output, most_file=most_file, held=held)
@@ -132,15 +135,15 @@ async def run_git(
 
 
 async def _check_version(env: Mapping[str, str]) -> None:
-    """An older git would take no notice of our settings, those for safety among them, and say nothing."""
+    """Reject an old git: it would silently ignore our settings, including those for safety."""
     program = shutil.which("git", path=env.get("PATH"))
     if program in _checked:
         return
     said = (await run(["git", "version"], env=env, seconds=VERSION_SECONDS)).printed.decode(errors="replace")
     found = re.search(r"(\d+)\.(\d+)", said)
     if not found or (int(found[1]), int(found[2])) < OLDEST:
-        which = found[0] if found else "no version"
-        raise SourceError(f"git is too old here ({which}); install git {_OLDEST} or newer")
+        which = found[0] if found else "unknown version"
+        raise SourceError(f"git is too old ({which}); install git {_OLDEST} or newer")
     if program:
         _checked.add(program)
 
@@ -158,8 +161,8 @@ async def run(
     most_file: int | None = None,
     held: int | None = None,
 ) -> Done:
-    """The same for any program, and whatever its exit code."""
-    import asyncio  # late: who only reads objects waits for nothing
+    """Run any program and return its exit code and output."""
+    import asyncio  # late import: processes that only read objects do not need it
 
     process = await _start(argv if most_file is None else _with_file_limit(argv, most_file), env, held)
     try:
@@ -187,7 +190,7 @@ async def _start(argv: Sequence[str], env: Mapping[str, str], held: int | None) 
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             pass_fds=() if held is None else (held,),
-            start_new_session=True,  # so that its own children can be ended with it
+            start_new_session=True,  # so that its children can be killed with it
         )
     except OSError as error:
         raise cannot_start(error) from error
@@ -196,20 +199,20 @@ async def _start(argv: Sequence[str], env: Mapping[str, str], held: int | None) 
 def cannot_start(error: OSError) -> SourceError:
     if isinstance(error, FileNotFoundError):
         return SourceError(f"git is not installed, or not in PATH; install git {_OLDEST} or newer")
-    return Unreachable(f"git cannot be started on this machine: {error.strerror}; it is tried again")
+    return Unreachable(f"cannot start git: {error.strerror}; argosy will retry")
 
 
 def _with_file_limit(argv: Sequence[str], most: int) -> list[str]:
-    """The limit holds from the first byte, to the next block: on a busy machine git may write before `_limit_files`.
+    """Wrap argv in a shell that limits the file size before git starts, rounded up to the next block.
 
-    Where that was first, the limit is lower already, and the shell may not raise it.
+    git may write before `_limit_files` runs. If `_limit_files` ran first, the shell cannot raise its limit.
     """
     blocks = -(-most // _BLOCK_BYTES)
     return ["/bin/sh", "-c", 'ulimit -f "$0" 2>/dev/null; exec "$@"', str(blocks), *argv]
 
 
 def _limit_files(pid: int, most: int) -> None:
-    # To the byte, and from outside: code between fork and exec is not safe with threads.
+    # Exact limit, set from outside: code between fork and exec is not safe with threads.
     if hasattr(resource, "prlimit"):
         try:
             resource.prlimit(pid, resource.RLIMIT_FSIZE, (most, most))
@@ -229,7 +232,7 @@ async def _take(stream: asyncio.StreamReader | None, most: int, *, drop: bool = 
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Ends whatever is left of git and of the programs that it started."""
+    """Kill git and the programs that it started, if they still run."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):

@@ -1,6 +1,6 @@
-"""A commit's files, straight from the object store.
+"""The files of a commit, read from the Git object store.
 
-In: a tree's id and a path. Out: entries and bytes. Never: a work tree; a link or submodule followed.
+In: a tree id and a path. Out: entries and file contents. Never: uses a work tree; follows a link or submodule.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from argosy.gitops.source.tree_paths import split_path
 _KINDS: Mapping[bytes, Literal["file", "folder", "link"]] = {
     b"40000": "folder",
     b"040000": "folder",
-    b"160000": "folder",  # a submodule: it is there, and what is in it is not
+    b"160000": "folder",  # a submodule: listed, but its content is not fetched
     b"120000": "link",
 }
 
@@ -30,7 +30,7 @@ _Folder = Mapping[str, _Named]
 
 
 class GitTree:
-    """Implements `Tree`. Two trees with one id hold the same, whatever commits they belong to."""
+    """Implements `Tree`. Trees with the same id have the same content, in any commit."""
 
     def __init__(self, objects: ObjectReader, id: str) -> None:
         self.objects = objects
@@ -57,7 +57,7 @@ class GitTree:
         if found is None:
             raise SourceError(self._why_not(path), where=path)
         if found.entry.kind == "folder":
-            raise SourceError("is a folder, and a file was asked for", where=path)
+            raise SourceError("is a folder, not a file", where=path)
         return self.objects.read(found.entry.id).content
 
     def _find(self, path: str) -> _Named | None:
@@ -77,10 +77,10 @@ class GitTree:
             above = "/".join(parts[:count])
             found = self._find(above)
             if found and found.is_submodule:
-                return f"{above} is a submodule, which is not fetched; add its repository as a source of its own"
+                return f"{above} is a submodule, which is not fetched; add its repository as a separate source"
             if found and found.entry.kind == "link":
                 return f"{above} is a link, not a folder"
-        return "there is no such file in the repository"
+        return "no such file in the repository"
 
     def _folder(self, id: str) -> _Folder:
         known = self.objects.folders.get(id)
@@ -99,14 +99,17 @@ class GitTree:
             space, zero = content.find(b" ", place), content.find(b"\0", place)
             after = zero + 1 + id_length
             if not place < space < zero or after > end:
-                raise CorruptSource("a tree in it is not well formed; run `git fsck` there", where=self.objects.where)
+                message = "the repository contains a malformed tree; run `git fsck` there"
+                raise CorruptSource(message, where=self.objects.where)
             mode, name = content[place:space], content[space + 1 : zero].decode("utf-8", "surrogateescape")
-            # git's own check refuses these names too; whoever writes a tree to a disk relies on it.
+            # git fsck rejects these names, too; code that writes a tree to disk relies on it.
             if name in ("", ".", "..") or "/" in name or name.lower() == ".git":
-                raise CorruptSource(f"a tree in it has an entry named {name!r}", where=self.objects.where)
+                message = f"the repository contains a tree with an entry named {name!r}"
+                raise CorruptSource(message, where=self.objects.where)
             entry = TreeEntry(name, _KINDS.get(mode, "file"), content[zero + 1 : after].hex())
             folder[name] = _Named(entry, mode == b"160000")
             place = after
             if len(folder) > self.objects.limits.folder_entries:
-                raise SourceTooLarge("a folder in it has too many entries; split it", where=self.objects.where)
+                message = "the repository contains a folder with too many entries; split it"
+                raise SourceTooLarge(message, where=self.objects.where)
         return folder

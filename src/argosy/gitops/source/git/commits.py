@@ -1,6 +1,6 @@
-"""What a commit says of itself.
+"""Author, date and message of a commit.
 
-In: the bytes of a commit. Out: a Commit. Never: more of its message than people read.
+In: the bytes of a commit object. Out: a Commit. Never: more than `MAX_MESSAGE_LENGTH` characters of its message.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""One fetch at a time for each mirror, among all processes.
+"""File lock that allows one fetch at a time per mirror, across processes.
 
-In: a path. Out: the lock's file descriptor, which git inherits. Never: a lock that a killed process leaves behind.
+In: a path. Out: the descriptor of the locked file, which git inherits. Never: leaves a lock behind after a crash.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ POLL_SECONDS = 0.05
 
 @contextlib.asynccontextmanager
 async def locked(path: Path, *, seconds: float) -> AsyncIterator[int]:
-    """Raises TimeoutError. The kernel frees it when the last process that holds it ends, git's own among them."""
+    """Hold the lock, or raise TimeoutError. The kernel releases it when the last process that inherited it ends."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         async with asyncio.timeout(seconds):
-            while not _take(descriptor):  # noqa: ASYNC110  there is no event to wait for between processes
+            while not _take(descriptor):  # noqa: ASYNC110  no event exists across processes
                 await asyncio.sleep(POLL_SECONDS)
         yield descriptor
     finally:

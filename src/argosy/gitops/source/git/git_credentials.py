@@ -1,7 +1,7 @@
-"""Hands a credential to git for the time of one call.
+"""Passes a credential to git for one call.
 
-In: an address, a credential, whom to trust. Out: settings and an environment for git. Never: an argument, a shell,
-a file that others can read or that stays.
+In: a URL, a credential, trusted hosts and authorities. Out: settings and an environment for git. Never: uses an
+argument, a shell, or a file that other users can read or that stays on disk.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 from argosy.gitops.application.repository_url import RepositoryUrl
 from argosy.gitops.source.credentials import Credential, Trust
 
-USER_OF_TOKENS = "x-access-token"  # argo: the name that goes with a password that has none
+USER_OF_TOKENS = "x-access-token"  # argo: the username for a password without one
 _PREFIX: Final = "access-"
 _MAKING_SECONDS: Final = 60
 
@@ -28,12 +28,12 @@ _MAKING_SECONDS: Final = 60
 class Access(NamedTuple):
     config: dict[str, str]
     env: dict[str, str]
-    secrets: tuple[str, ...]  # to be taken out of whatever git says
+    secrets: tuple[str, ...]  # to redact from git's output
 
 
 @contextlib.contextmanager
 def access(folder: Path, url: RepositoryUrl, credential: Credential | None, trust: Trust) -> Iterator[Access]:
-    """Keys and certificates lie in a folder below the given one that only this user can enter, until git has ended."""
+    """Yield git's access settings. Keys and certificates are in a private temporary folder until the call ends."""
     with _own_folder(folder) as files:
         env = {"GIT_ALLOW_PROTOCOL": url.scheme}
         config: dict[str, str] = {}
@@ -62,7 +62,7 @@ def _own_folder(above: Path) -> Iterator[Path]:
 
 
 def _sweep(above: Path) -> None:
-    """Takes away what a process that was killed has left: nobody holds it, and it is not just being made."""
+    """Delete folders that a killed process left behind: unlocked, and too old to be still in creation."""
     for each in above.glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):
             if abs(time.time() - each.lstat().st_mtime) < _MAKING_SECONDS:
@@ -87,7 +87,7 @@ def _authorization(credential: Credential | None) -> str:
 def _http(files: Path, url: RepositoryUrl, credential: Credential | None, trust: Trust, header: str) -> dict[str, str]:
     config: dict[str, str] = {}
     if header:
-        # For this host alone, by git's own rule for addresses.
+        # For this host only: git matches the URL.
         config[f"http.{url.scheme}://{url.host}:{url.port}/.extraHeader"] = header
     authority = trust.authorities.get(url.host)
     if authority:
@@ -107,9 +107,9 @@ def _http(files: Path, url: RepositoryUrl, credential: Credential | None, trust:
 
 
 def _ssh(files: Path, credential: Credential | None, trust: Trust) -> Path:
-    """A program for git to call as ssh: its first line starts ssh with the very same file as settings.
+    """Write a program that git calls as ssh: its #! line starts ssh with the same file as configuration.
 
-    So no shell takes part, the user's own ssh settings and agent stay out, and the arguments hold nothing but the host.
+    This needs no shell, ignores the user's ssh settings and agent, and puts only the host into the arguments.
     """
     key = _quoted(_write(files / "key", credential.ssh_key)) if credential and credential.ssh_key else "none"
     known = _quoted(_write(files / "known_hosts", trust.known_hosts))

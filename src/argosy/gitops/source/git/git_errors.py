@@ -1,7 +1,7 @@
-"""Turns what git says into errors of ours.
+"""Translates git's error output into SourceErrors.
 
-In: its stderr. Out: a SourceError with what to do next. Never: git's words as they are: they may
-hold secrets or escapes.
+In: stderr of git. Out: a SourceError that says what to do next. Never: quotes stderr unredacted: it may contain
+secrets or escape sequences.
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ _USER_INFO = re.compile(r"(?<=://)[^/\s@]*@")
 _NAMED_SECRET = re.compile(
     r"(?i)\b(authorization\s*[:=]\s*(?:\w+\s+)?|(?:bearer|basic)\s+|(?:token|password)\s*[:=]\s*)\S+"
 )
-_QUOTED_ADDRESS = re.compile(r"'\w+://[^']*'")  # a repository may be named after an error
-# Files in a folder of ours that is gone by now.
+_QUOTED_ADDRESS = re.compile(r"'\w+://[^']*'")  # a repository name may look like an error
+# Paths of temporary files that are deleted by now.
 _CERTIFICATE_FILE = re.compile(r"\s*\(?CAfile: .*|((?:cert|certificate|key|from) file|certificate from):? '?/\S+")
 _NOT_PRINTED = re.compile(r"[^\x20-\x7e]+")
 _PERCENT = re.compile(r"%[0-9A-F]{2}")
 LONGEST = 300
-MAX_DECODINGS = 5  # of what was asked for; a host decodes an address once or twice
+MAX_DECODINGS = 5  # of requested words; a host decodes a URL once or twice
 TOO_LARGE = (
-    "the repository is larger than the limit for one fetch; split it, keep large files outside of Git, or raise the "
+    "the repository exceeds the size limit of one fetch; split it, keep large files outside Git, or raise the "
     "setting source.limit.fetch.bytes"
 )
 
-# In this order: the first words that are found decide.
+# The first pattern that matches decides.
 KINDS: tuple[tuple[str, type[SourceError], str], ...] = (
     (
         r"not our ref|couldn't find remote ref|unadvertised object",
         UnknownRef,
-        "the host has no such commit, or does not give it out; name a branch or tag that holds it",
+        "the host has no such commit or does not serve it; name a branch or tag that contains it",
     ),
     (
         r"No space left|Disk quota|Read-only file system",
         Unreachable,
-        "the disk that holds the mirrors is full or cannot be written; make room there",
+        "the disk of the mirrors is full or read-only; free some space",
     ),
     (
         r"dubious ownership|detected dubious",
         SourceRefused,
-        "the folder belongs to another user of this machine; give it to the one that argosy runs as",
+        "the folder belongs to another user; change its owner to the user that argosy runs as",
     ),
     (
         r"Host key verification failed|No .*host key is known|REMOTE HOST IDENTIFICATION",
@@ -60,17 +60,17 @@ KINDS: tuple[tuple[str, type[SourceError], str], ...] = (
         r"error: 40[13]|terminal prompts disabled|Load key",
         SourceRefused,
         "the host wants other credentials; check the Secret with the label argocd.argoproj.io/secret-type "
-        "that is for this address",
+        "for this address",
     ),
     (
         r"transport '.*' not allowed|not allowed by",
         SourceRefused,
-        "the protocol is not allowed here",
+        "the protocol is not allowed",
     ),
     (
         r"unable to update url base from redirection|error: 30[1278]",
         SourceRefused,
-        "the host sends to another address, and redirects are not followed; write the address that it names",
+        "the host redirects to another address, and redirects are not followed; use the new address",
     ),
     (
         r"does not match target host|no alternative certificate subject name",
@@ -106,7 +106,7 @@ KINDS: tuple[tuple[str, type[SourceError], str], ...] = (
         r"non-properly terminated|pull function|push function|SSL_ERROR_SYSCALL|SSL_(read|write)|unexpected eof|"
         r"(SSL|TLS).*(Connection (was )?reset|timed out)",
         Unreachable,
-        "the host does not answer; it is tried again",
+        "the host does not answer; argosy will retry",
     ),
     (
         r"(unable to access ''|curl \d+)(?!.*([Rr]esolve|[Cc]onnect to)).*certificate",
@@ -127,14 +127,14 @@ KINDS: tuple[tuple[str, type[SourceError], str], ...] = (
         r"does not appear to be a git repository|[Rr]epository .*not found|not found: did you run|error: 404|"
         r"repository '.*' does not exist",
         SourceRefused,
-        "there is no such repository, or these credentials may not see it; check the address and its Secret",
+        "repository not found, or the credentials may not read it; check the address and its Secret",
     ),
     (
         r"fsck error|bad object|object corrupt|is corrupt|inflate|did not send all necessary objects|index-pack failed|"
         r"unpack-objects|missing (blob|tree|commit)|invalid (object|index|pack|sha1)|bad (tree|config|pack|signature)|"
         r"not a git repository|(unexpected|unterminated) line|unable to (read|find|parse)|packfile|broken",
         CorruptSource,
-        "the repository holds damaged or forbidden objects; run `git fsck` in it",
+        "the repository contains damaged or forbidden objects; run `git fsck` in it",
     ),
     (
         r"[Cc]ould not resolve|Name or service|Temporary failure in name",
@@ -145,7 +145,7 @@ KINDS: tuple[tuple[str, type[SourceError], str], ...] = (
         r"Connection (refused|reset|timed out|closed)|Couldn't connect|Failed to connect|unreachable|timed out|"
         r"No route|early EOF|hung up|error: 5\d\d|error: 429|Could not read from remote",
         Unreachable,
-        "the host does not answer; it is tried again",
+        "the host does not answer; argosy will retry",
     ),
 )
 
@@ -153,10 +153,10 @@ KINDS: tuple[tuple[str, type[SourceError], str], ...] = (
 def source_error(
     failed: GitFailed, where: str, folder: Path | None, secrets: Iterable[str] = (), asked: Iterable[str] = ()
 ) -> SourceError:
-    """`where` is the address, `asked` are the words that git was called with, such as refs of an Application."""
+    """Build the error. `where` is the URL; `requested` are the arguments of git, such as refs of an Application."""
     words_of_git = _QUOTED_ADDRESS.sub("''", failed.said)
     kinds = ((kind, what_next) for words, kind, what_next in KINDS if re.search(words, words_of_git))
-    kind, what_next = next(kinds, (SourceError, "see what git says, and try the same address by hand"))
+    kind, what_next = next(kinds, (SourceError, "read git's message, and try the same address by hand"))
     said = failed.said.replace(str(folder), "the mirror") if folder else failed.said
     said = scrubbed(_CERTIFICATE_FILE.sub(r"\1", _telling_line(said)), secrets, (where, *asked))
     return kind(f"{what_next} (git: {said})" if said else what_next, where=where)
@@ -168,11 +168,11 @@ def _telling_line(said: str) -> str:
 
 
 def scrubbed(text: str, secrets: Iterable[str] = (), asked: Iterable[str] = ()) -> str:
-    """Without secrets that are known, without what looks like one, and in plain characters.
+    """Redact known secrets and text that looks like one, and replace non-ASCII and control characters.
 
-    What stands in `asked` stays, except for a user in an address. Whoever writes an Application chooses its address and
-    its refs: a guess at a credential there would be replaced if it is right, and told if it is wrong. A host may decode
-    what it was asked for, so a secret stays in all its forms if `asked` has one of them.
+    Text in `requested` stays, except for a user in a URL. The author of an Application chooses its URL and refs: if a
+    guessed credential there were redacted, that would confirm the guess. A host may decode the request, so a secret
+    stays in all its forms if `requested` contains one of them.
     """
     own = "\n".join(_decoded_spellings(asked))
     parts = {part for value in secrets for part in (value, *value.split()) if len(part) > 3}
@@ -188,7 +188,7 @@ def scrubbed(text: str, secrets: Iterable[str] = (), asked: Iterable[str] = ()) 
 
 
 def _decoded_spellings(asked: Iterable[str]) -> Iterator[str]:
-    """Yield the words as they are and as a host may answer them: without percent signs, a host in lower case."""
+    """Yield the words as written and as a host may echo them: percent-decoded, with a lower-case host name."""
     for word in asked:
         spelling = _USER_INFO.sub("", word)
         yield spelling
@@ -201,7 +201,7 @@ def _decoded_spellings(asked: Iterable[str]) -> Iterator[str]:
 
 
 def _secret_forms(secret: str) -> set[str]:
-    """Return a secret as it is, percent-encoded and as base64."""
+    """Return a secret as written, percent-encoded and in base64."""
     raw = secret.encode("utf-8", "replace")
     quoted = {quote(raw), quote(raw, safe="")}
     encoded = {encode(raw).decode().rstrip("=") for encode in (b64encode, urlsafe_b64encode)}

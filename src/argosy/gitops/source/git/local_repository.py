@@ -1,6 +1,6 @@
-"""A repository on this machine, read where it is: its refs, what two states of it differ in, its files.
+"""Reads a local repository in place: refs, differences between two states, files.
 
-In: a working tree's folders and refs. Out: commits, changed paths, trees. Never: writes; fetches; runs a hook.
+In: the folders of a working tree, refs. Out: commits, changed paths, trees. Never: writes; fetches; runs a hook.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from argosy.gitops.source.limits import SourceLimits
 SECONDS: Final = 30.0
 MOST_OUTPUT: Final = 64 << 20
 _SUBMODULE: Final = "160000"
-# A link is a link here: the working tree is somebody's own, and is only looked at.
+# Links stay links: the working tree belongs to the user and is only read.
 _CONFIG: Final = {"core.symlinks": "true", "core.quotePath": "false", "diff.renames": "false"}
 
 
 class Changed(NamedTuple):
-    """A file that two states do not have in common."""
+    """A file that differs between two states."""
 
     path: str
     is_before: bool
@@ -31,19 +31,19 @@ class Changed(NamedTuple):
 
 
 class _OwnObjects(ObjectReader):
-    """Of a repository that is not ours: what is missing in it is told, and nothing is noted there."""
+    """Objects of a user's repository: missing ones are reported, and nothing is written into it."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _OwnObjects, (self.folder, self.limits, self.where)
 
     def _corrupt(self, id: str, what: str) -> CorruptSource:
-        told = f"object {id[:10]} {what} in this clone; fetch it whole: git fetch --unshallow, or git fsck"
+        told = f"object {id[:10]} {what} in this clone; run git fetch --unshallow, or git fsck"
         return CorruptSource(told, where=self.where)
 
 
 class History:
     def __init__(self, root: Path, own: Path, shared: Path) -> None:
-        """`own` is where git keeps what is this working tree's alone, `shared` what all of the repository share."""
+        """`git_dir` is git's folder of this working tree, `common_dir` the one shared by all working trees."""
         self.root, self.own, self.shared = root, own, shared
         self.objects = _OwnObjects(own, SourceLimits(), str(root))
 
@@ -52,7 +52,7 @@ class History:
         return (self.shared / "shallow").exists()
 
     async def commit(self, ref: str) -> str:
-        """The commit that git takes the ref for; empty where it knows none."""
+        """Return the commit id of a ref; empty if git knows none."""
         try:
             said = await self._git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
         except GitFailed:
@@ -60,7 +60,7 @@ class History:
         return said.decode().strip()
 
     async def default_ref(self, remote: str) -> str:
-        """`origin/main`, where the remote has said what its default branch is."""
+        """Return for example `origin/main`; empty if the default branch of the remote is unknown."""
         try:
             said = await self._git("symbolic-ref", "--quiet", "--short", f"refs/remotes/{remote}/HEAD")
         except GitFailed:
@@ -68,7 +68,7 @@ class History:
         return said.decode().strip()
 
     async def merge_base(self, one: str, other: str) -> str:
-        """The last commit that both have; empty where there is none here."""
+        """Return the newest common commit; empty if there is none in this clone."""
         try:
             return (await self._git("merge-base", one, other)).decode().split("\n")[0].strip()
         except GitFailed:
@@ -79,8 +79,8 @@ class History:
         return GitTree(self.objects, said.decode().strip())
 
     async def changed(self, before: str, after: str = "") -> list[Changed]:
-        """Between two commits, or between one and the working tree with all that git does not ignore."""
-        # The porcelain alone looks into files that were only touched, and writes nothing while it may take no lock.
+        """List the files that differ between two commits, or between one and the working tree with untracked files."""
+        # Only `git diff` compares the content of touched files; without optional locks it writes nothing.
         words = ["diff-tree", "-r"] if after else ["diff", "--no-ext-diff", "--no-textconv"]
         refs = [before, after] if after else [before]
         said = await self._git(*words, "--raw", "-z", "--no-renames", "--ignore-submodules=all", *refs, "--")
@@ -91,7 +91,7 @@ class History:
         return list({each.path: each for each in found}.values())
 
     async def holding(self, commit: str, expressions: Sequence[str], patterns: Sequence[str]) -> list[str]:
-        """Files of a commit that hold a line for each of the expressions."""
+        """List the files of a commit that have a matching line for each expression."""
         asked = [word for each in expressions for word in ("-e", each)]
         try:
             words = ["grep", "-z", "-l", "-I", "-E", "--full-name", "--all-match", *asked]
@@ -103,7 +103,7 @@ class History:
         return [name.partition(":")[2] for name in _names(said)]
 
     async def tracked(self) -> list[str]:
-        """Files of the index: committed, or added to be committed."""
+        """List the files of the index: committed or staged."""
         return _names(await self._git("ls-files", "-z", "--cached", "--full-name", ":/"))
 
     async def files(self, commit: str) -> list[str]:
@@ -118,9 +118,9 @@ class History:
         try:
             return await run_git(self.own, words, env=env, seconds=SECONDS, most_output=MOST_OUTPUT)
         except TimeoutError:
-            raise SourceTimeout("git did not answer in time; try again", where=str(self.root)) from None
+            raise SourceTimeout("git timed out; try again", where=str(self.root)) from None
         except TooMuchOutput:
-            raise SourceTooLarge("too many files differ to be compared; name a nearer base") from None
+            raise SourceTooLarge("too many files differ; choose a closer base") from None
 
 
 def _names(said: bytes) -> list[str]:
@@ -128,14 +128,14 @@ def _names(said: bytes) -> list[str]:
 
 
 def _read_raw(said: bytes) -> list[Changed]:
-    """`:100644 000000 id id D`, a zero, the path, a zero."""
+    """Parse `git diff --raw -z`: `:100644 000000 id id D`, NUL, path, NUL."""
     parts = said.split(b"\0")
     found = []
     for about, path in zip(parts[::2], parts[1::2], strict=False):
         old, new, _, _, status = about.decode().lstrip(":").split()
         if _SUBMODULE not in (old, new):
             name = path.decode("utf-8", "surrogateescape")
-            # In the midst of a merge a path has no one mode; its file has marks in it, or is gone.
+            # During a merge an unmerged path has no single mode; its file has conflict markers, or is gone.
             is_torn = status.startswith("U")
             found.append(Changed(name, is_torn or old != "000000", is_torn or new != "000000"))
     return found

@@ -1,7 +1,7 @@
-"""A bare mirror of one repository.
+"""Bare mirror of one repository: resolves refs, fetches, verifies signatures.
 
-In: a ref. Out: Checkout, or a SourceError that names the last good revision. Never: an update that leaves the
-mirror worse than it was; two fetches at once.
+In: a ref. Out: Checkout, or a SourceError with the last good revision. Never: leaves the mirror damaged by an update;
+runs two fetches at once.
 """
 
 from __future__ import annotations
@@ -41,27 +41,27 @@ from argosy.gitops.source.signatures import SignatureRule, Signed, verify
 
 EVERYTHING = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 SAVED = "+refs/argosy/*:refs/argosy/*"
-BY_DIGITS = ("refs/argosy/commits", "refs/argosy/wanted")  # one for each commit that was asked for so
+BY_DIGITS = ("refs/argosy/commits", "refs/argosy/wanted")  # one per commit requested by id
 LOCAL_SECONDS = 30.0
 MOST_PACKS = 50
-MOST_PINS = 1000  # of commits asked for by their digits: many Applications share a mirror, each with its history
-VERIFIED_SECONDS = 600.0  # after which a signature is looked at again: keys expire
+MOST_PINS = 1000  # refs of commits requested by id: many Applications share a mirror, each with its history
+VERIFIED_SECONDS = 600.0  # then a signature is verified again: keys expire
 MOST_VERIFIED = 10_000
-MOST_FOUND = 200  # refs whose commit is remembered; to ask git again takes a millisecond
-ASKS, ASKS_SECONDS = 8, 1.0  # so many questions to a host in so many seconds are not held up
+MOST_FOUND = 200  # refs with a cached commit; asking git again takes a millisecond
+ASKS, ASKS_SECONDS = 8, 1.0  # rate limit of requests to a host: this many in this many seconds
 
 
 class Mirror:
-    """One folder on disk, shared by all processes that name it."""
+    """One folder on disk, shared by all processes that use it."""
 
     def __init__(self, folder: Path, remote: Remote, clock: Callable[[], float] = time.monotonic) -> None:
         self.folder = folder
         self.remote = remote
         self._clock = clock
         self._asking = asyncio.Lock()
-        self._told: tuple[float, Refs] | None = None  # when the host was asked last, and what it said
+        self._told: tuple[float, Refs] | None = None  # time and result of the last ls-remote
         self._failed: tuple[float, SourceError] | None = None
-        self._asks: deque[float] = deque(maxlen=ASKS)  # when the host was asked
+        self._asks: deque[float] = deque(maxlen=ASKS)  # times of requests to the host
         self.objects = ObjectReader(folder, remote.limits, remote.shown)
         self._last: dict[str, str] = {}
         self._found: dict[tuple[str, str], tuple[Refs | None, Checkout]] = {}
@@ -70,7 +70,7 @@ class Mirror:
     async def checkout(
         self, ref: str, *, tag_prefix: str = "", max_age: float = 0.0, signatures: SignatureRule | None = None
     ) -> Checkout:
-        """A whole commit id that the mirror has needs no network: so the last good revision can always be had."""
+        """Resolve the ref and return its tree. A full commit id that is in the mirror needs no network."""
         if signatures is None and (known := self._known(ref, tag_prefix, max_age)) is not None:
             return known
         try:
@@ -81,17 +81,17 @@ class Mirror:
         except SourceError as error:
             error.last_good = await self.last_good(ref, tag_prefix=tag_prefix, signatures=signatures)
             raise
-        with contextlib.suppress(CorruptSource):  # what was read is what its id says; the next refresh heals the rest
+        with contextlib.suppress(CorruptSource):  # the tree was verified by its id; the next refresh repairs the mirror
             await self._remember(_pin(ref, tag_prefix, signatures), revision)
         found = Checkout(tree, revision)
         self._found.pop((ref, tag_prefix), None)
         if len(self._found) >= MOST_FOUND:
             del self._found[next(iter(self._found))]
-        self._found[ref, tag_prefix] = said, found  # not with what it has said since: that may lead elsewhere
+        self._found[ref, tag_prefix] = said, found  # with the refs used here: newer ones may resolve differently
         return found
 
     def _known(self, ref: str, tag_prefix: str, max_age: float) -> Checkout | None:
-        """The last answer, where the host's word that it came from is still young enough and the mirror is whole."""
+        """Return the cached checkout if its list of refs is recent enough and the mirror is intact."""
         said, found = self._found.get((ref, tag_prefix), (None, None))
         if found is None or not self._is_sound():
             return None
@@ -101,13 +101,13 @@ class Mirror:
         return found if is_young else None
 
     async def refs(self, *, max_age: float = 0.0) -> Refs:
-        """What the host has, as of now or as of so many seconds ago. Those who ask at once share an answer."""
+        """List the refs of the host, at most `max_age` seconds old. Concurrent callers share one request."""
         arrived = self._clock()
         async with self._asking:
             if self._told and self._told[0] >= arrived - max_age:
                 return self._told[1]
             if self._failed and self._failed[0] >= arrived:
-                raise copy.copy(self._failed[1])  # each gets its own, to note a last good revision on
+                raise copy.copy(self._failed[1])  # each caller sets its own last good revision
             await self._pause()
             asked = self._clock()
             try:
@@ -121,28 +121,28 @@ class Mirror:
             return refs
 
     async def _pause(self) -> None:
-        """Where many ask one after another, whoever asks meanwhile shares the next answer."""
+        """Delay requests above the rate limit, so that waiting callers share the next answer."""
         if len(self._asks) == ASKS:
             await asyncio.sleep(max(0.0, self._asks[0] + ASKS_SECONDS - self._clock()))
         self._asks.append(self._clock())
 
     async def commit(self, revision: str, *, max_age: float = 0.0) -> Commit:
-        """What the commit says of itself, by its digits or the first of them; fetched where it is not here yet."""
+        """Return the commit for a full or short id; it is fetched if it is not in the mirror yet."""
         whole, _, _ = await self._resolve(revision, "", max_age)
         found = await asyncio.to_thread(self.objects.read, whole)
         return read_commit(found.content)
 
     async def blame(self, revision: str, file: str, line: int) -> Blame | None:
-        """Who wrote a line as of a revision that is here; None where nobody knows."""
+        """Return who wrote a line, as of a revision in the mirror; None if unknown."""
         return await blame(self.folder, revision, file, line) if await self._has(revision) else None
 
     async def last_change(self, since: str, until: str, file: str) -> Blame | None:
-        """Who changed a file last, between two revisions that are here."""
+        """Return who changed a file last, between two revisions in the mirror."""
         are_here = await self._has(since) and await self._has(until)
         return await last_change(self.folder, since, until, file) if are_here else None
 
     async def last_good(self, ref: str, *, tag_prefix: str = "", signatures: SignatureRule | None = None) -> str:
-        """The revision of the last checkout of this ref; empty where there was none, or where it is damaged."""
+        """Return the revision of the last checkout of this ref; empty if there was none, or if it is damaged."""
         pin = _pin(ref, tag_prefix, signatures)
         try:
             revision = self._last.get(pin) or await self._id_of(pin)
@@ -151,18 +151,18 @@ class Mirror:
             return ""
 
     async def compact(self) -> None:
-        """Packs what many fetches left, and lets go of what no ref has led to for two weeks."""
+        """Repack the mirror, and delete objects that no ref has reached for two weeks."""
         async with self._lock() as held:
             await self._compact(held)
 
     def close(self) -> None:
-        """Ends the git that reads; the next read starts another."""
+        """Stop the git process that reads objects; the next read starts a new one."""
         self.objects.close()
 
-    # -- from a ref to a commit that is here -----------------------------------------------------------------------
+    # -- resolving refs --------------------------------------------------------------------------------------------
 
     async def _resolve(self, ref: str, tag_prefix: str, max_age: float) -> tuple[str, str, Refs | None]:
-        """The commit; the annotated tag that leads to it, empty where there is none; and the host's word for that."""
+        """Return the commit, the id of the annotated tag that points to it or "", and the refs that were used."""
         if COMMIT.fullmatch(ref):
             return await self._whole_commit(ref.lower()), "", None
         refs = await self.refs(max_age=max_age)
@@ -175,7 +175,7 @@ class Mirror:
             await self._fetch(refs, revision)
         if not await self._has(revision):
             raise UnknownRef(
-                f"{ref!r} leads to {revision[:12]}, which is no commit, or moved a moment ago; name another, or wait",
+                f"{ref!r} points to {revision[:12]}, which is not a commit, or it just moved; use another, or wait",
                 where=self.remote.shown,
             )
         return revision, refs.notes.get(refs.full_name(ref, tag_prefix), ""), refs
@@ -185,7 +185,7 @@ class Mirror:
             return revision
         await self._fetch(await self.refs(), revision)
         if not await self._has(revision):
-            raise UnknownRef(f"there is no commit {revision}; push it first", where=self.remote.shown)
+            raise UnknownRef(f"commit {revision} not found; push it first", where=self.remote.shown)
         return revision
 
     async def _short_commit(self, short: str, refs: Refs) -> str | None:
@@ -196,7 +196,7 @@ class Mirror:
         return found or None
 
     async def _id_of(self, name: str, kind: str = "commit") -> str:
-        """What a name of ours or a few digits lead to in the mirror; empty where to nothing."""
+        """Resolve an internal ref or a short id in the mirror; empty if it does not exist."""
         if not is_there(self.folder):
             return ""
         try:
@@ -207,7 +207,7 @@ class Mirror:
     def _tree(self, revision: str) -> GitTree:
         header = self.objects.read(revision).content.partition(b"\n")[0]
         if not header.startswith(b"tree "):
-            raise CorruptSource(f"{revision} is no commit; run `git fsck` there", where=self.remote.shown)
+            raise CorruptSource(f"{revision} is not a commit; run `git fsck` there", where=self.remote.shown)
         return GitTree(self.objects, header.removeprefix(b"tree ").decode("ascii", "replace"))
 
     async def _has(self, revision: str) -> bool:
@@ -216,7 +216,7 @@ class Mirror:
         try:
             found = await asyncio.to_thread(self.objects.find, revision)
         except CorruptSource:
-            return False  # the mirror is marked, and the next fetch makes it anew
+            return False  # the mirror is marked as suspect, and the next fetch recreates it
         return found is not None and found.kind == "commit"
 
     def _is_sound(self) -> bool:
@@ -225,9 +225,9 @@ class Mirror:
     # -- signatures ------------------------------------------------------------------------------------------------
 
     async def _verify(self, ref: str, revision: str, tag: str, rule: SignatureRule) -> None:
-        """argo: an annotated tag must be signed itself; the commit, where a branch, commit or plain tag led to it."""
+        """argo: an annotated tag must be signed itself; for a branch, commit or plain tag, the commit must be."""
         pin = f"refs/argosy/signed/{rule.digest}/{revision}"
-        if COMMIT.fullmatch(ref):  # as a last good revision is asked for, to which a signed tag has led
+        if COMMIT.fullmatch(ref):  # a last good revision may have been verified through a signed tag
             tag = await self._id_of(pin, "tag")
         signed = Signed(self.folder, tag or revision, bool(tag), self.remote.shown)
         known = (signed.id, revision, rule.digest)
@@ -236,10 +236,10 @@ class Mirror:
             if tag and not await self._id_of(tag, "tag"):
                 await self._fetch(await self.refs(max_age=LOCAL_SECONDS), "")
             await verify(signed, rule, self._scratch())
-            # The host said where the tag leads; what counts is what was signed.
+            # The host claims where the tag points; only the signed content counts.
             if tag and await self._id_of(tag) != revision:
                 raise BadSignature(
-                    f"{signed.name} does not lead to {revision[:12]}, as the host says; find out why",
+                    f"{signed.name} does not point to {revision[:12]}, as the host claims; find out why",
                     where=self.remote.shown,
                 )
             if len(self._verified) > MOST_VERIFIED:
@@ -251,10 +251,10 @@ class Mirror:
     # -- fetching --------------------------------------------------------------------------------------------------
 
     async def _fetch(self, refs: Refs, wanted: str) -> None:
-        """All branches and tags, and the wanted commit where it is in none of them and the host gives it out."""
+        """Fetch all branches and tags, and the wanted commit if none of them contains it and the host serves it."""
         async with self._lock() as held:
             if wanted and self._is_sound() and await self._has(wanted):
-                return  # whoever had the lock before has fetched it
+                return  # the previous holder of the lock fetched it
             sweep(self.folder)
             if self._is_sound():
                 await self._update(refs, held)
@@ -263,16 +263,14 @@ class Mirror:
             if wanted and not await self._has(wanted):
                 await self._fetch_one(wanted, held)
             if count_packs(self.folder) > MOST_PACKS:
-                with contextlib.suppress(
-                    SourceError
-                ):  # what was asked for is here; packing can wait for the next fetch
+                with contextlib.suppress(SourceError):  # the fetch succeeded; compaction can wait for the next one
                     await self._compact(held)
 
     async def _update(self, refs: Refs, held: int) -> None:
         try:
             await self.remote.fetch(self.folder, EVERYTHING, scratch=self._scratch(), held=held)
         except CorruptSource:
-            # It is either the mirror or the host. A new mirror tells; the old one stays until that one is whole.
+            # The mirror or the host is corrupt. A new mirror shows which; the old one stays until that is complete.
             await self._make_anew(refs, held)
 
     async def _make_anew(self, refs: Refs, held: int) -> None:
@@ -281,7 +279,7 @@ class Mirror:
             form = f"--object-format={'sha256' if wide else 'sha1'}"
             await self._local("init", "--quiet", "--bare", "--template=", form, folder=fresh)
             await self.remote.fetch(fresh, EVERYTHING, scratch=self._scratch(), held=held)
-            with contextlib.suppress(SourceError):  # what can be saved of the old: the last good revisions
+            with contextlib.suppress(SourceError):  # save the last good revisions of the old mirror
                 await self._local(*FETCH, "--", str(self.folder), SAVED, folder=fresh, protocol="file", held=held)
             self.close()
 
@@ -290,17 +288,17 @@ class Mirror:
             what = [f"+{commit}:refs/argosy/wanted/{commit}"]
             await self.remote.fetch(self.folder, what, scratch=self._scratch(), held=held)
         except UnknownRef:
-            return  # the caller says what that means
+            return  # the caller reports it
 
     async def _compact(self, held: int) -> None:
         self.close()
         await self._let_go(held)
         await self._local("gc", "--quiet", "--prune=2.weeks.ago", held=held, seconds=10 * LOCAL_SECONDS)
-        self._last.clear()  # all refs are packed now; what is in use is written anew, and so comes first the next time
+        self._last.clear()  # all refs are packed now; those in use are rewritten and so sort first the next time
         self._found.clear()
 
     async def _let_go(self, held: int) -> None:
-        """Unpins commits asked for by their digits, but not the last: by use since the last time, then by their age."""
+        """Delete all but the newest refs of commits requested by id, by use since the last compaction, then by age."""
         form = ("--sort=-committerdate", f"--count={5 * MOST_PINS}", "--format=%(refname)")
         pins = (await self._local("for-each-ref", *form, *BY_DIGITS, held=held)).split()
         pins.sort(key=lambda pin: written_at(self.folder, pin), reverse=True)
@@ -321,7 +319,7 @@ class Mirror:
             del self._last[next(iter(self._last))]
         self._last[pin] = revision
 
-    # -- on this machine -------------------------------------------------------------------------------------------
+    # -- local git -------------------------------------------------------------------------------------------------
 
     def _scratch(self) -> Path:
         self.folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -330,13 +328,13 @@ class Mirror:
     @contextlib.asynccontextmanager
     async def _lock(self) -> AsyncIterator[int]:
         path = self._scratch() / f"{self.folder.name}.lock"
-        # A fetch of another process may be under way, and before it one of a third.
+        # Another process may be fetching, and a third may be next in line.
         taking = contextlib.AsyncExitStack()
         try:
             held = await taking.enter_async_context(locked(path, seconds=2 * self.remote.limits.fetch_seconds))
         except TimeoutError:
             raise SourceTimeout(
-                "another fetch of it has not ended; it is tried again; if it goes on, end the git process that hangs",
+                "another fetch of it is still running; argosy will retry; if it persists, kill the hanging git process",
                 where=self.remote.shown,
             ) from None
         async with taking:
@@ -359,14 +357,14 @@ class Mirror:
                 (self.folder / SUSPECT).touch()
             raise error from None
         except TimeoutError:
-            raise SourceTimeout("git did not end in time on this machine", where=self.remote.shown) from None
+            raise SourceTimeout("local git command timed out", where=self.remote.shown) from None
         return printed.decode().strip()
 
 
 def _pin(ref: str, tag_prefix: str, signatures: SignatureRule | None = None) -> str:
-    """A ref of ours that keeps the last good revision from being packed away; the user's words are no part of it.
+    """Return the internal ref that protects the last good revision from garbage collection; the user's ref is hashed.
 
-    What was good without a signature is not for those who ask for one.
+    A revision accepted without a signature rule is not the last good one of a rule.
     """
     rule = f"\0{signatures.digest}" if signatures else ""
     words = f"{tag_prefix}\0{ref}{rule}".encode(errors="surrogateescape")

@@ -1,6 +1,6 @@
-"""The folder that a mirror is kept in.
+"""The folder of a mirror: checks, internal refs, cleanup and atomic replacement.
 
-In: its path. Out: whether it is whole; a new one in its place. Never: a moment without the old or the new one whole.
+In: its path. Out: its state; a new folder in its place. Never: leaves neither the old nor the new folder complete.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ SKELETON = ("HEAD", "config", "objects", "refs")
 
 
 def is_there(folder: Path) -> bool:
-    place = os.fspath(folder)  # asked so often that making paths would take longer than the answers
+    place = os.fspath(folder)  # called so often that building Path objects would dominate
     return all(os.path.exists(f"{place}/{name}") for name in SKELETON)
 
 
 def has_plain_refs(folder: Path) -> bool:
-    """Whether refs are files; a git of another mind keeps them in tables."""
+    """True if refs are files; False for the reftable format."""
     return not (folder / "reftable").exists()
 
 
 def read_ref(folder: Path, name: str) -> str:
-    """What a ref of ours holds; empty where there is none, or where it is packed."""
+    """Return the value of an internal ref; empty if it does not exist or is packed."""
     try:
         return (folder / name).read_text("ascii").strip()
     except (OSError, ValueError):
@@ -33,7 +33,7 @@ def read_ref(folder: Path, name: str) -> str:
 
 
 def written_at(folder: Path, name: str) -> float:
-    """When a ref was written; 0 where it is packed, so that it was before the last packing."""
+    """Return the mtime of a ref; 0 if it is packed, that is older than the last compaction."""
     try:
         return (folder / name).stat().st_mtime
     except OSError:
@@ -41,7 +41,7 @@ def written_at(folder: Path, name: str) -> float:
 
 
 def write_ref(folder: Path, name: str, id: str) -> None:
-    """As git does it, which would take a process: to be called with the mirror's lock."""
+    """Write a ref as git does, without starting a process. The caller must hold the mirror's lock."""
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f"{path.name}.lock")
@@ -53,7 +53,7 @@ def write_ref(folder: Path, name: str, id: str) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Takes away what a killed git left: to be called with the mirror's lock, which proves that none is running."""
+    """Delete files that a killed git left. The caller must hold the mirror's lock, so that no git is running."""
     pack = folder / "objects" / "pack"
     left = [
         *folder.glob("*.lock"),
@@ -72,13 +72,13 @@ def count_packs(folder: Path) -> int:
 
 
 def largest_left(folder: Path) -> int:
-    """The size of the largest pack that was begun and not ended."""
+    """Return the size of the largest incomplete pack."""
     return max((left.stat().st_size for left in folder.glob("objects/pack/tmp_*")), default=0)
 
 
 @contextlib.contextmanager
 def replacing(folder: Path) -> Iterator[Path]:
-    """A folder to fill, which takes the place of the old one if nothing is raised."""
+    """Yield a new folder to fill; it replaces the old one unless an exception is raised."""
     fresh, old = folder.with_name(f"{folder.name}.new"), folder.with_name(f"{folder.name}.old")
     for path in (fresh, old):
         shutil.rmtree(path, ignore_errors=True)

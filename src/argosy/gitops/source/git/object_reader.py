@@ -1,6 +1,6 @@
-"""Objects of a mirror, read through one `git cat-file --batch` that stays open.
+"""Reads Git objects through a long-running `git cat-file --batch`.
 
-In: an id. Out: the object's kind and bytes, checked against the id. Never: more bytes than the limit, a lazy fetch.
+In: an object id. Out: kind and content, verified against the id. Never: reads more bytes than the limit; fetches.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from argosy.errors import CorruptSource, SourceError, SourceTooLarge
 from argosy.gitops.source.git.command import cannot_start, environment
 from argosy.gitops.source.limits import SourceLimits
 
-MOST_READERS = 16  # that are kept for trees from other processes, each with a git
-MOST_ENTRIES = 300_000  # that are remembered for a mirror
-MOST_COMMITS = 16  # after which folders that nobody asks for are forgotten
-SUSPECT = "argosy-suspect"  # a file in the mirror: something in it is damaged, so it is made anew
+MOST_READERS = 16  # open readers for trees from other processes, each with a git process
+MOST_ENTRIES = 300_000  # cached tree entries per mirror
+MOST_COMMITS = 16  # unused folders are dropped after this many commits
+SUSPECT = "argosy-suspect"  # marker file in a damaged mirror, which is then recreated
 
 
 class GitObject(NamedTuple):
@@ -29,14 +29,14 @@ class GitObject(NamedTuple):
 
 
 class Folders:
-    """What trees hold, by id: a new commit shares most of them with the one before.
+    """Cache of parsed trees by id: a new commit shares most of them with the previous one.
 
-    What was not asked for while so many commits came is forgotten: a large folder has one more version with each.
+    Trees not used for `MAX_CACHED_COMMITS` commits are dropped, because each commit adds a version of a large folder.
     """
 
     def __init__(self) -> None:
         self._by_id: dict[str, Mapping[str, Any]] = {}
-        self._before: dict[str, Mapping[str, Any]] = {}  # not asked for since the last turn
+        self._before: dict[str, Mapping[str, Any]] = {}  # not used since the last rotation
         self._entries = self._commits = 0
 
     def __len__(self) -> int:
@@ -49,7 +49,7 @@ class Folders:
         return found
 
     def keep(self, id: str, folder: Mapping[str, Any], *, is_root: bool = False) -> None:
-        """`is_root`: it is all of a commit."""
+        """Store a parsed tree. `is_root`: it is the root tree of a commit."""
         self._commits += is_root
         if self._entries > MOST_ENTRIES:
             self._before, self._by_id, self._entries = {}, {}, 0
@@ -63,7 +63,7 @@ class Folders:
 
 
 class ObjectReader:
-    """Safe for threads. It can be pickled: in another process, all that come from one mirror are one, with one git."""
+    """Thread-safe. Can be pickled: another process has one reader, with one git process, per mirror."""
 
     def __init__(self, folder: Path, limits: SourceLimits, where: str) -> None:
         self.folder = folder
@@ -83,7 +83,7 @@ class ObjectReader:
         return found
 
     def find(self, id: str) -> GitObject | None:
-        """None where the mirror has no such object."""
+        """Return None if the mirror has no such object."""
         with self._lock:
             try:
                 found = self._ask_twice(id)
@@ -94,17 +94,17 @@ class ObjectReader:
                 self._close()
                 raise
         if found is not None and _id_of(found, len(id)) != id:
-            self.close()  # or it would read from the damaged pack even after the mirror was made anew
+            self.close()  # otherwise it would keep reading the damaged pack after the mirror was recreated
             raise self._corrupt(id, "is not what its id says")
         return found
 
     def close(self) -> None:
-        """The next read opens it again."""
+        """Stop the git process; the next read starts a new one."""
         with self._lock:
             self._close()
 
     def _ask_twice(self, id: str) -> GitObject | None:
-        """A process that was open may have been ended by somebody; one that was just opened tells the truth."""
+        """Retry once with a new process: the open one may have been killed."""
         if self._process is not None:
             try:
                 return self._ask(id)
@@ -124,9 +124,9 @@ class ObjectReader:
             raise ValueError("no answer")
         kind, size = header[1].decode(), int(header[2])
         if size > self.limits.file_bytes:
-            # What follows is not read: the process is ended, and a new one starts with the next question.
+            # The content stays unread: the process is killed, and the next read starts a new one.
             raise SourceTooLarge(
-                f"object {id} has {size} bytes, and {self.limits.file_bytes} are allowed; keep it outside of Git",
+                f"object {id} has {size} bytes, the limit is {self.limits.file_bytes}; keep it outside Git",
                 where=self.where,
             )
         content = process.stdout.read(size)
@@ -166,12 +166,12 @@ class ObjectReader:
         if self.folder.is_dir():
             (self.folder / SUSPECT).touch()
         return CorruptSource(
-            f"object {id} {what} in the local mirror; the next refresh fetches it anew", where=self.where
+            f"object {id} {what} in the local mirror; the next refresh fetches it again", where=self.where
         )
 
 
 class Readers:
-    """Those that came to this process in trees: each keeps a git and what it knows from one tree to the next."""
+    """Readers of trees that this process received: each keeps its git process and cache between trees."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -180,11 +180,11 @@ class Readers:
     def get(self, folder: Path, limits: SourceLimits, where: str) -> ObjectReader:
         with self._lock:
             reader = self._by_mirror.pop((folder, limits, where), None) or ObjectReader(folder, limits, where)
-            self._by_mirror[folder, limits, where] = reader  # last in the row: the first was not asked for the longest
+            self._by_mirror[folder, limits, where] = reader  # at the end: ordered by last use
             oldest = [*self._by_mirror][:-MOST_READERS]
             surplus = [self._by_mirror.pop(mirror) for mirror in oldest]
         for other in surplus:
-            other.close()  # a tree that still has it opens it again
+            other.close()  # a tree that still uses it reopens it
         return reader
 
     def close(self) -> None:
@@ -195,7 +195,7 @@ class Readers:
 
 
 def reader_of(folder: Path, limits: SourceLimits, where: str) -> ObjectReader:
-    """This process's reader for a mirror that another process named."""
+    """Return this process's reader for a mirror that another process named."""
     return READERS.get(folder, limits, where)
 
 

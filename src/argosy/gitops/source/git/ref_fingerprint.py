@@ -1,7 +1,7 @@
-"""Whether the refs of a repository on this machine may have changed, without asking git.
+"""Detects changes of the refs of a local repository without running git.
 
-In: git's own folder. Out: a value that differs after every change. Never: reads what refs hold; a guess: where it
-cannot be told, no two values are equal.
+In: git's own folder. Out: a value that differs after every change, or None if changes cannot be detected. Never: reads
+the refs.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-MOST: Final = 2_000  # files; beyond that git itself is as quick
+MOST: Final = 2_000  # files; above that git itself is as fast
 Footprint = tuple[tuple[str, int, int, int], ...]
 
 
 def footprint(folder: Path) -> Footprint | None:
-    """By the times, sizes and numbers of the files that refs are kept in. None: ask git."""
+    """Return paths, mtimes, sizes and inodes of the files that hold refs. None: ask git."""
     found: list[tuple[str, int, int, int]] = []
     try:
         for path in _places(str(folder)):

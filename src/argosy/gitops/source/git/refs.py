@@ -1,6 +1,6 @@
-"""The refs of a repository, and what a ref of a user means among them.
+"""The refs of a repository, and how a user's ref resolves to one of them.
 
-In: the listing that `git ls-remote` prints; a ref. Out: a revision, or UnknownRef. Never: a user's ref in an argument.
+In: the output of `git ls-remote`; a ref. Out: a revision, or UnknownRef. Never: passes a user's ref to git.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HEADS, TAGS = "refs/heads/", "refs/tags/"
 
 @dataclass(frozen=True, slots=True)
 class Refs:
-    """Full names to the commits that they lead to; and, of annotated tags, to the tags' own objects."""
+    """Maps full ref names to commits, and annotated tags to their tag objects."""
 
     commits: Mapping[str, str]
     notes: Mapping[str, str] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Refs:
 
     @property
     def default_branch(self) -> str:
-        """The one that HEAD leads to; of several at the same commit the usual one. Empty where there is none."""
+        """The branch that HEAD points to; main or master if several have its commit. Empty if there is none."""
         head = self.commits.get("HEAD")
         found = [name for name in self.branches if self.commits[HEADS + name] == head]
         return min(found, key=lambda name: (name != "main", name != "master", name), default="")
@@ -45,7 +45,7 @@ class Refs:
         return self.commits.get(self.full_name(ref, tag_prefix))
 
     def full_name(self, ref: str, tag_prefix: str = "") -> str:
-        """A range stands for its newest tag; a branch comes before a tag of its name. Empty where there is none."""
+        """Return the full ref name or "": a range selects its newest tag, a branch beats a tag of the same name."""
         name = newest_tag(ref, self.tags, tag_prefix) or ref or "HEAD"
         names = [name, HEADS + name, TAGS + name, f"refs/{name}"]
         if tag_prefix:
@@ -59,11 +59,11 @@ class Refs:
         if parse_range(ref) and not parse_version(ref):
             return UnknownRef(
                 f"none of the {len(self.tags)} tags is in the range {shown!r}; push such a tag, or widen the range "
-                "(pre-releases count only where the range ends in -0)",
+                "(pre-releases match only if the range ends in -0)",
                 where=where,
             )
         near = difflib.get_close_matches(ref[:200], [*self.branches, *self.tags][:5000], n=3)
-        hint = f"; did you mean {' or '.join(near)}?" if near else "; push it, or name one that is there"
+        hint = f"; did you mean {' or '.join(near)}?" if near else "; push it, or use an existing one"
         return UnknownRef(f"there is no branch, tag or commit {shown!r}{hint}", where=where)
 
 
@@ -74,9 +74,9 @@ def read_refs(listing: bytes, where: str) -> Refs:
         if line.startswith(b"ref: "):
             continue
         if not (found := _LINE.fullmatch(line)):
-            raise CorruptSource("the host sent a listing of refs that cannot be read; run `git ls-remote`", where=where)
+            raise CorruptSource("the host sent an unreadable list of refs; run `git ls-remote`", where=where)
         name = found[2].decode(errors="surrogateescape")
-        # An annotated tag comes twice: the second line, with ^{}, says which commit it leads to.
+        # An annotated tag has two lines: the second one, with ^{}, has the commit it points to.
         if (full := name.removesuffix("^{}")) != name and full in commits:
             notes[full] = commits[full]
         commits[full] = found[1].decode()

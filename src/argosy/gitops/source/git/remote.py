@@ -1,7 +1,7 @@
-"""The other end of a mirror.
+"""The remote of a mirror: lists refs and fetches.
 
-In: arguments for git, and where to run it. Out: what it printed, or a SourceError. Never: a credential that
-outlives the call.
+In: refspecs and a folder. Out: refs, or fetched objects, or a SourceError. Never: keeps a credential on disk after the
+call.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ FETCH = (
     *("--no-recurse-submodules", "--no-auto-maintenance", "--no-write-fetch-head"),
 )
 
-# A repository as it is shown, `ls-remote` or `fetch`, the seconds that it took, and whether it went well
+# Arguments: repository URL for display, `ls-remote` or `fetch`, duration in seconds, True on success.
 Observe = Callable[[str, str, float, bool], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """Where to fetch from, under the name that the user knows."""
+    """Where to fetch from, and the URL to show to the user."""
 
-    url: RepositoryUrl  # what git gets
-    shown: str  # what messages say
+    url: RepositoryUrl  # for git
+    shown: str  # for messages
     credential: Credential | None = None
     trust: Trust = field(default_factory=Trust)
     limits: SourceLimits = field(default_factory=SourceLimits)
     observe: Observe | None = field(default=None, compare=False)
 
     async def refs(self, scratch: Path) -> Refs:
-        """What the host has now."""
+        """List the refs of the host now."""
         limits = self.limits
         arguments = ["ls-remote", "--quiet", "--", str(self.url)]
         listing = await self._run(None, arguments, scratch, limits.list_seconds, most_output=limits.refs_bytes)
@@ -54,7 +54,7 @@ class Remote:
         try:
             await self._run(folder, arguments, scratch, self.limits.fetch_seconds, held=held)
         except SourceError as error:
-            # The kernel ends whoever writes past the limit, so git itself cannot say what happened.
+            # The kernel kills git when it exceeds the file limit, so git cannot report the reason.
             if largest_left(folder) >= self.limits.pack_bytes:
                 raise SourceTooLarge(TOO_LARGE, where=self.shown) from error
             raise
@@ -82,18 +82,18 @@ class Remote:
                     held=held,
                 )
             except GitFailed as failed:
-                # Not `from failed`: its text may hold secrets, and whoever logs the error would log its causes too.
+                # Not `from failed`: its text may contain secrets, and logging the error would log its cause.
                 raise source_error(failed, self.shown, folder, given.secrets, arguments) from None
             except TimeoutError:
                 setting = f"source.limit.{'list' if folder is None else 'fetch'}.seconds"
                 raise SourceTimeout(
-                    f"no answer in {seconds:g} s; it is tried again; if it goes on, check the host, make the "
+                    f"no answer in {seconds:g} s; argosy will retry; if it persists, check the host, make the "
                     f"repository smaller, or raise the setting {setting}",
                     where=self.shown,
                 ) from None
             except TooMuchOutput:
                 raise SourceTooLarge(
-                    "it has too many branches and tags; delete those that nobody needs", where=self.shown
+                    "the repository has too many branches and tags; delete unused ones", where=self.shown
                 ) from None
 
     @contextmanager

@@ -1,7 +1,7 @@
-"""A commit with the edits of a working tree laid over it: what the next commit would hold.
+"""File tree of a commit with the edits of a working tree on top: the content of the next commit.
 
-In: the commit's tree, the folder, the paths that differ. Out: a tree. Never: a file that git ignores; the bytes of a
-checkout for a file that is not edited, since filters and line ends may have made them other than Git's.
+In: the commit's tree, the folder, the changed paths. Out: a tree. Never: includes a file that git ignores; reads an
+unchanged file from the checkout, where filters and line endings may have changed it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class LaidOver:
     def __init__(self, under: Tree, folder: Tree, changed: Iterable[Changed]) -> None:
         self.under, self.folder = under, folder
         self._changed = {each.path: each.is_after for each in changed}
-        self._names: dict[str, set[str]] = defaultdict(set)  # folder → names in it on the way to something changed
+        self._names: dict[str, set[str]] = defaultdict(set)  # folder → names in it that lead to a changed file
         for path in self._changed:
             while path:
                 above, _, name = path.rpartition("/")
@@ -31,7 +31,7 @@ class LaidOver:
         if self._changed.get(path):
             found = self.folder.entry(path)
             return found if found is not None and found.kind != "folder" else None
-        if path in self._names:  # also where a folder took the place of a file
+        if path in self._names:  # also if a folder replaced a file
             is_there = not path or bool(self.listing(path))
             return TreeEntry(path.rpartition("/")[2], "folder", "") if is_there else None
         return None if path in self._changed else self.under.entry(path)
@@ -50,5 +50,5 @@ class LaidOver:
         if path not in self._changed:
             return self.under.read(path)
         if not self._changed[path]:
-            raise SourceError("there is no such file", where=path)
+            raise SourceError("no such file", where=path)
         return self.folder.read(path)

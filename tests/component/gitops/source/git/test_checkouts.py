@@ -103,7 +103,7 @@ async def test_a_repository_that_is_gone_leaves_its_last_good_revision(repositor
     await mirror.checkout("main")
     shutil.rmtree(repository.path)
     fresh = Mirror(mirror.folder, mirror.remote)  # as after a restart
-    with pytest.raises(SourceRefused, match="no such repository") as caught:
+    with pytest.raises(SourceRefused, match="repository not found") as caught:
         await fresh.checkout("main")
     assert caught.value.last_good == good
     assert (await fresh.checkout(good)).tree.read("a") == b"1"
@@ -121,7 +121,7 @@ async def test_an_unknown_ref_names_those_that_are_near(repository, opened: Open
     [
         ("^7", "none of the 1 tags is in the range"),
         ("deadbeef", "no branch, tag or commit"),
-        ("d" * 40, "no commit"),
+        ("d" * 40, "not found; push it first"),
         ("--upload-pack=touch /tmp/x", "no branch, tag or commit"),
         ("--output=/tmp/x", "no branch, tag or commit"),
         ("main^", "no branch, tag or commit"),
@@ -351,7 +351,7 @@ async def test_a_damaged_repository_is_named_and_the_mirror_keeps_what_it_had(re
 
 async def test_a_fetch_larger_than_the_limit_is_refused(repository, opened: Opened) -> None:
     repository.commit_tree(repository.tree(("100644", repository.blob(os.urandom(300_000)), "weights")))
-    with pytest.raises(SourceTooLarge, match="larger than the limit"):
+    with pytest.raises(SourceTooLarge, match="exceeds the size limit"):
         await opened(limits=SourceLimits(pack_bytes=100_000)).checkout(str(repository.path), "main")
 
 
@@ -390,7 +390,7 @@ async def test_a_git_that_would_ignore_our_settings_is_refused(
     (tmp_path / "git").chmod(0o700)
     repository.commit({"a": "1"})
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    with pytest.raises(SourceError, match=r"git is too old here.*2\.31"):
+    with pytest.raises(SourceError, match=r"git is too old.*2\.31"):
         await opened().checkout(str(repository.path), "main")
 
 

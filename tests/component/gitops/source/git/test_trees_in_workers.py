@@ -39,7 +39,7 @@ async def test_a_worker_reads_all_trees_of_a_mirror_through_one_git(repository, 
         assert read == [b"one", b"two", b"three"] * 3
         gits = children(worker)
         assert len(gits) == 1
-        with pytest.raises(SourceError, match="there is no such file") as missing:
+        with pytest.raises(SourceError, match="no such file") as missing:
             await crew.run(GitTree.read, trees[0], "none")
         assert missing.value.where == "none"
         # The folder is made anew, as after damage; what the worker has open must not hold it to the old one.

@@ -127,7 +127,7 @@ def test_a_missing_object_is_told_and_nothing_is_noted_in_the_repository(root: P
     (root / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
     files = sorted((root / ".git").rglob("*"))
     found = history(root)
-    with pytest.raises(Exception, match="in this clone; fetch it whole"):
+    with pytest.raises(Exception, match="in this clone; run git fetch --unshallow"):
         asyncio.run(found.tree(before)).read("a.yaml")
     found.close()
     assert sorted((root / ".git").rglob("*")) == files
