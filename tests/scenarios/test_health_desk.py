@@ -170,7 +170,7 @@ def test_tests_without_a_rule_fail(files: Path) -> None:
     for folder in (files / "rules", rule.parent, rule):
         code, out, _ = health(files, "test", folder)
         assert code == 1
-        assert "ml.example.com/Model testdata/ready.yaml: got error: there is no health.lua beside the tests" in out
+        assert "ml.example.com/Model testdata/ready.yaml: got error: no health.lua next to the tests" in out
     (rule / "health.lua").write_text(GOOD)
     assert health(files, "test", files / "rules")[0] == 0
 

@@ -1,5 +1,5 @@
-"""Judge how live manifests fare, as Argo CD does.
+"""Assesses the health of live manifests as Argo CD does.
 
-In: live manifests and small facts (StorageClass modes, …). Out: an Assessment, or None where a kind has no health.
-Never: looks anything up itself; runs a user's script in this process.
+In: live manifests and facts about the cluster (StorageClass modes, …). Out: an Assessment, or None if the kind has no
+health. Never: reads a cluster; runs a user's script in this process.
 """

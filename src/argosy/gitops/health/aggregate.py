@@ -1,7 +1,7 @@
-"""The health of an application, from what it manages.
+"""Aggregates the health of an Application from its resources.
 
-In: managed resources with their assessments. Out: the worst health, who caused it, and which rules are broken.
-Never: lets a broken rule do more than make its own object Unknown.
+In: managed resources with their assessments. Out: the worst health, the resources that caused it, the rules that
+failed. Never: lets a failed rule affect more than its own object, which is Unknown.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
 
 APPLICATION: Final = GroupKind("argoproj.io", "Application")
-MOST_CAUSES: Final = 3  # argo: as many are named, the rest is counted
+MOST_CAUSES: Final = 3  # argo: this many are named, the rest is counted
 
 
 @dataclass(frozen=True, slots=True)
 class Managed:
-    """One manifest that an application has, or should have."""
+    """A desired or live object of an Application."""
 
     key: ResourceKey
     desired: Manifest | None
@@ -32,7 +32,7 @@ class Managed:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One rule that failed, with what it said first and all that it failed on."""
+    """A rule that failed, its first error, and all objects that it failed on."""
 
     rule: str
     text: str
@@ -47,7 +47,7 @@ class ApplicationHealth:
 
 
 def aggregate(app: ResourceKey, managed: Sequence[Managed], *, uid: str = "") -> ApplicationHealth:
-    """`uid` is the application's own: an Application of the same name in another cluster is not itself."""
+    """Aggregate the health. `uid` is the Application's own: one with the same name in another cluster is not itself."""
     counted = [each for each in managed if not _is_left_out(each)]
     worst = Health.HEALTHY
     causes: list[ResourceKey] = []
@@ -66,14 +66,14 @@ def aggregate(app: ResourceKey, managed: Sequence[Managed], *, uid: str = "") ->
 
 
 def own_assessment(app: ResourceKey, managed: Managed, *, uid: str = "") -> Assessment | None:
-    """What is said of one resource itself. None for hooks, what asks to be ignored, and kinds without health."""
+    """Return the health of one resource; None for hooks, ignored resources and kinds without health."""
     if _is_left_out(managed) or _is_disregarded(managed, app, uid):
         return None
     return Assessment(Health.MISSING) if managed.live is None else managed.assessment
 
 
 def caused_by(keys: Sequence[ResourceKey]) -> str:
-    """`Caused by apps/Deployment:default/web, PersistentVolume:pv-1 and 2 more`"""
+    """Render `Caused by apps/Deployment:default/web, PersistentVolume:pv-1 and 2 more`."""
     if not keys:
         return ""
     named = ", ".join(shown(key) for key in keys[:MOST_CAUSES])
@@ -87,19 +87,19 @@ def shown(key: ResourceKey) -> str:
 
 
 def conditions(faults: Sequence[Fault]) -> list[str]:
-    """A sentence for each broken rule."""
+    """Return one condition message per failed rule."""
     return [f"health check {fault.rule} failed on {_counted(fault.keys)}: {fault.text}" for fault in faults]
 
 
 def _is_left_out(managed: Managed) -> bool:
-    """Hooks do not even count as resources of the application."""
+    """True for hooks and skipped resources, which do not count as resources of the Application."""
     if managed.desired is not None and is_skipped(managed.desired):
         return True
     return managed.live is not None and is_hook(managed.live)
 
 
 def _is_disregarded(managed: Managed, app: ResourceKey, uid: str) -> bool:
-    """They are there, but nobody asks how they fare: what says so itself, and the application itself."""
+    """True if the resource does not affect health: it has the ignore annotation, or it is the Application itself."""
     if managed.live is None:
         return False
     if annotation_text(managed.live, IGNORE_HEALTHCHECK) == "true":
@@ -111,18 +111,18 @@ def _is_disregarded(managed: Managed, app: ResourceKey, uid: str) -> bool:
 
 
 def _weight(managed: Managed, app: ResourceKey, uid: str) -> Health | None:
-    """What it adds to the application's health; None if nothing."""
-    # argo: what is missing does not worsen the application, which is out of sync anyway.
+    """Return the health that counts for the Application; None if the resource does not count."""
+    # argo: a missing resource does not worsen the health, because the Application is OutOfSync anyway.
     if managed.live is None or managed.assessment is None or _is_disregarded(managed, app, uid):
         return None
     health = managed.assessment.health
     if managed.key.group_kind == APPLICATION and health in (Health.MISSING, Health.UNKNOWN):
-        return None  # argo: a child that was not reconciled yet says nothing of its parent
+        return None  # argo: a child Application that was not reconciled yet does not count
     return health
 
 
 def _faults(judged: Sequence[Managed]) -> tuple[Fault, ...]:
-    """argo: there the first fault becomes a ComparisonError, which blocks every sync; here faults are only told."""
+    """argo: there the first fault is a ComparisonError, which blocks every sync; here faults are only reported."""
     texts: dict[str, str] = {}
     keys: dict[str, list[ResourceKey]] = {}
     for each in judged:

@@ -1,6 +1,6 @@
-"""Judge live manifests, all at once: ours in this process, users' checks confined and in batches.
+"""Assesses live manifests in batches: argosy's rules in this process, users' checks in isolated workers.
 
-In: live manifests and small facts. Out: for each an Assessment, or None. Never: lets one broken check stop the others.
+In: live manifests and cluster facts. Out: an Assessment or None for each. Never: lets a failing check stop others.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from argosy.kube.names import split_api_version
 from argosy.kube.objects import Manifest
 
 PENDING_DELETION: Final = Assessment(Health.PROGRESSING, "Pending deletion")
-REST: Final = FIRST_SECONDS  # that a check which used up the patience is left alone, the first time
+REST: Final = FIRST_SECONDS  # first backoff of a check that killed or hung workers
 
 Facts = Mapping[str, Any]
-Memo = tuple[tuple[str, ...], tuple[str, ...]]  # an object, and its version with the facts
+Memo = tuple[tuple[str, ...], tuple[str, ...]]  # identity of an object; its version with the facts
 
 
 class Assessor:
-    """Judges by the rules in force, and remembers what it said of the last version of an object."""
+    """Assesses objects by the rules in force, and caches the result for the last version of each object."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Assessor:
         self._said: OrderedDict[tuple[str, ...], tuple[tuple[str, ...], Assessment | None]] = OrderedDict()
 
     async def assess_all(self, manifests: Sequence[Manifest], facts: Facts | None = None) -> list[Assessment | None]:
-        """One assessment for each manifest, in their order; None where the kind has no health."""
+        """Return one assessment per manifest, in order; None if the kind has no health."""
         facts = facts or {}
         mark = orjson.dumps(facts, option=orjson.OPT_SORT_KEYS).decode() if facts else ""
         answers: list[Assessment | None] = []
@@ -99,17 +99,15 @@ class Assessor:
 
 
 class _ConfinedJudge:
-    """Judges by users' checks, and keeps away from one that hangs."""
+    """Runs users' checks in isolated workers, and backs off from a check that hangs."""
 
     def __init__(self, confined: Confined, now: Callable[[], float]) -> None:
         self._confined = confined
         self._fields: dict[str, Any] = {}
         self._backoff = ScriptBackoff(now)
 
-    async def __call__(
-        self, rule: Rule, manifests: Sequence[Manifest], facts: Facts
-    ) -> list[tuple[Assessment, bool]]:
-        """Each assessment, and whether it holds as long as the object is what it is."""
+    async def __call__(self, rule: Rule, manifests: Sequence[Manifest], facts: Facts) -> list[tuple[Assessment, bool]]:
+        """Return each assessment, and whether it may be cached until the object changes."""
         if (why := self._backoff.reason(rule.script)) is not None:
             return [(_spared(rule, why), False)] * len(manifests)
         try:
@@ -120,12 +118,12 @@ class _ConfinedJudge:
     async def _judge(self, rule: Rule, manifests: Sequence[Manifest], facts: Facts) -> list[tuple[Assessment, bool]]:
         fields = await self._fields_read(rule.script)
         judged: list[tuple[Assessment, bool]] = []
-        failures, step = 0, PATIENCE  # the first few go alone: a check that hangs must not cost a second an object
+        failures, step = 0, PATIENCE  # small batches first: a hanging check must not cost a second per object
         while len(judged) < len(manifests):
             part = manifests[len(judged) : len(judged) + step]
             seen = part if fields is None else [project(manifest, fields) for manifest in part]
             answers = await self._confined.run_batch(EVALUATE, [_payload(rule, manifest, facts) for manifest in seen])
-            # A worker that was killed says nothing of the object: it may do better next time.
+            # A killed worker gives no result about the object, so the check may succeed next time.
             judged += [(_outcome(answer, rule), isinstance(answer, dict)) for answer in answers]
             failures += sum(not isinstance(answer, dict) for answer in answers)
             step *= 4
@@ -138,7 +136,7 @@ class _ConfinedJudge:
         return judged
 
     async def _fields_read(self, script: str) -> Any:
-        """What of an object the script reads: the rest need not travel. A stranger's text is not even parsed here."""
+        """Return the fields that the script reads: only these are sent. Users' scripts are parsed in a worker."""
         if script not in self._fields:
             (answer,) = await self._confined.run_batch(FIELDS_READ, [script])
             self._fields[script] = answer if isinstance(answer, list) else None
@@ -146,9 +144,9 @@ class _ConfinedJudge:
 
 
 def judge(manifest: Manifest, rule: Rule | None, facts: Facts) -> Assessment | None:
-    """Judge by a rule of ours."""
+    """Assess an object by a built-in, bundled or fallback rule."""
     if is_pending_deletion(manifest):
-        return PENDING_DELETION  # argo: before any check is asked
+        return PENDING_DELETION  # argo: before any check runs
     if rule is None:
         return None
     if rule.origin is Origin.BUILT_IN:
@@ -159,7 +157,7 @@ def judge(manifest: Manifest, rule: Rule | None, facts: Facts) -> Assessment | N
 
 
 def is_pending_deletion(manifest: Manifest) -> bool:
-    """argo: a hook keeps its health while its finalizer holds it, so that its result can still be read."""
+    """argo: a hook keeps its health while its finalizer protects it, so that its result can still be read."""
     metadata = manifest.get("metadata")
     if not isinstance(metadata, dict) or not metadata.get("deletionTimestamp"):
         return False
@@ -169,7 +167,7 @@ def is_pending_deletion(manifest: Manifest) -> bool:
 
 @lru_cache(maxsize=1024)
 def reads_clock(script: str) -> bool:
-    """Whether the answer may change though the object does not: the clock comes with `os`."""
+    """True if the result may change without a change of the object: `os` gives access to the clock."""
     return re.search(r"\b(?:os|require)\b", script) is not None
 
 
@@ -192,7 +190,7 @@ def _memo(manifest: Manifest, mark: str) -> Memo | None:
     metadata = manifest.get("metadata")
     if not isinstance(metadata, dict):
         return None
-    # An object that is served in several versions has one uid and one resourceVersion in all of them.
+    # An object served in several API versions has the same uid and resourceVersion in all of them.
     parts = (metadata.get("uid"), manifest.get("apiVersion"), manifest.get("kind"))
     version = metadata.get("resourceVersion")
     if not isinstance(version, str) or not all(isinstance(part, str) for part in parts):

@@ -1,6 +1,6 @@
-"""The rules that come with argosy: data in Argo CD's folder layout, beside this file.
+"""Loads the bundled health rules, stored next to this file in Argo CD's folder layout.
 
-In: the folders `rules` and `profiles`. Out: Rules. Never: reads a rule before somebody asks for it.
+In: the folders `rules` and `profiles`. Out: Rules. Never: reads a rule before it is needed.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from argosy.kube.objects import load
 
 RULES: Final = Path(__file__).parent / "rules"
 PROFILES: Final = Path(__file__).parent / "profiles"
-USUAL_PROFILE: Final = "strict"  # of checks that are installed into an Argo CD
-# What the rule in `rules` is called where a kind has several.
+USUAL_PROFILE: Final = "strict"  # for checks installed into an Argo CD
+# Profile name of the rule in `rules`, for kinds with several profiles.
 DEFAULT_PROFILES: Final = {
     GroupKind("serving.kserve.io", "InferenceService"): "argocd",
     GroupKind("mlops.mlops.dev", "NotebookValidationJob"): "basic",
@@ -28,7 +28,7 @@ DEFAULT_PROFILES: Final = {
 
 
 class Origin(enum.StrEnum):
-    """Where a rule comes from; who is asked first stands first."""
+    """Where a rule comes from, in order of precedence."""
 
     ARGOCD_CM = "argocd-cm"
     BUNDLED = "bundled"
@@ -38,7 +38,7 @@ class Origin(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How one kind is judged: by a script, or for the built-in ones by a function of ours."""
+    """The health rule of one kind: a script, or a Python function for built-in kinds."""
 
     group: str
     kind: str
@@ -50,20 +50,20 @@ class Rule:
 
     @property
     def name(self) -> str:
-        """What people are told: which rule it was."""
+        """Name of the rule for messages."""
         place = f" {self.where}" if self.origin is Origin.ARGOCD_CM else f" {key_text(self.group, self.kind)}"
         return f"{self.origin}{place}{f' ({self.profile})' if self.profile else ''}"
 
 
 @cache
 def bundled_rules() -> Mapping[GroupKind, Rule]:
-    """The rules that are active where nobody chose, by kind."""
+    """Return the default rules, by kind."""
     return {of: _rule(folder, of, DEFAULT_PROFILES.get(of, "")) for of, folder in _folders(RULES)}
 
 
 @cache
 def profile_rules(profile: str) -> Mapping[GroupKind, Rule]:
-    """The rules of a profile, by kind; none where there is no such profile."""
+    """Return the rules of a profile, by kind; empty if there is no such profile."""
     chosen = {of: rule for of, rule in bundled_rules().items() if rule.profile == profile and profile}
     if profile in profiles():
         chosen |= {of: _rule(folder, of, profile) for of, folder in _folders(PROFILES / profile)}
@@ -72,17 +72,17 @@ def profile_rules(profile: str) -> Mapping[GroupKind, Rule]:
 
 @cache
 def profiles() -> tuple[str, ...]:
-    """The names of all profiles."""
+    """Return the names of all profiles."""
     return tuple(sorted({*DEFAULT_PROFILES.values(), *(folder.name for folder in PROFILES.iterdir())}))
 
 
 def profiles_of(of: GroupKind) -> tuple[str, ...]:
-    """The profiles that have a rule for this kind."""
+    """Return the profiles that have a rule for this kind."""
     return tuple(profile for profile in profiles() if of in profile_rules(profile))
 
 
 def _folders(tree: Path) -> Iterator[tuple[GroupKind, Path]]:
-    """Folders with a rule, by kind. Core kinds have no folder for their group."""
+    """Yield the folders with a rule, by kind. Core kinds have no folder for their group."""
     for file in sorted(tree.rglob("health.*")):
         if file.name in ("health.lua", "health.yaml"):
             *group, kind = file.parent.relative_to(tree).parts

@@ -1,6 +1,6 @@
-"""Small facts about a cluster that a rule may want beside the object itself.
+"""Facts about a cluster that a health rule may need besides the object.
 
-In: manifests of StorageClasses. Out: plain data that Lua sees as `facts`. Never: looks anything up.
+In: manifests of StorageClasses. Out: plain data that Lua sees as `facts`. Never: reads a cluster.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ DEFAULT_CLASS: Final = tuple(f"storageclass.{part}kubernetes.io/is-default-class
 
 
 def facts_from(manifests: Iterable[Manifest]) -> dict[str, Any]:
-    """Facts from the manifests that tell some; all others are passed over."""
+    """Extract the facts; manifests of other kinds are ignored."""
     modes: dict[str, str] = {}
     default = ""
     for manifest in manifests:
         if manifest.get("kind") != "StorageClass":
             continue
         name = str(manifest["metadata"]["name"])
-        # k8s: a class that says nothing binds at once
+        # k8s: the default mode is Immediate
         modes[name] = str(manifest.get("volumeBindingMode") or "Immediate")
         if any(annotation(manifest, mark) == "true" for mark in DEFAULT_CLASS):
             default = name

@@ -1,20 +1,20 @@
-"""Judge a custom resource that no rule knows by the conventions of its status, in the spirit of kstatus.
+"""Assesses custom resources without a rule by the conventions of their status, similar to kstatus.
 
-In: a live manifest. Out: an Assessment whose message begins with `fallback: `, or None for what is no custom resource.
-Never: raises; a field of a wrong type counts as absent.
+In: a live manifest. Out: an Assessment whose message starts with `fallback: `, or None for other kinds.
+Never: raises; a field of the wrong type counts as absent.
 
-The first that applies decides:
-1. No status, or an empty one: Healthy. Many kinds never have one, and would hold up their wave for ever.
+The first match decides:
+1. No status, or an empty one: Healthy. Many kinds never have one, and would block their wave forever.
 2. `status.observedGeneration` behind `metadata.generation`: Progressing.
 3. The conditions Stalled (Degraded), Reconciling (Progressing), Failed (Degraded), Suspended (Suspended), if True.
 4. Succeeded, Complete or Completed, if True: Healthy.
-5. The first of Ready, Available, Succeeded, Complete, Completed that is there: True is Healthy. False or Unknown is
-   Progressing, since False is also how most begin; but if its reason speaks of a failure (`InstallFailed`,
-   `DeadlineExceeded`) and it is False, it is Degraded. A phase of failure or suspension goes before both.
-   A condition that carries an `observedGeneration` of its own behind `metadata.generation` is Progressing.
-6. The word in `status.phase`, else in `status.state`, whatever its case.
-7. Nothing known, or a word that is not known: Healthy, and the message says so. Without the fallback such an object
-   would not be waited for either.
+5. The first of Ready, Available, Succeeded, Complete, Completed that exists: True is Healthy. False or Unknown is
+   Progressing, because most conditions start as False. False with a reason that names a failure (`InstallFailed`,
+   `DeadlineExceeded`) is Degraded. A phase of failure or suspension takes precedence over both.
+   A condition whose own `observedGeneration` is behind `metadata.generation` is Progressing.
+6. The word in `status.phase`, else in `status.state`, case-insensitive.
+7. No known field, or an unknown word: Healthy, and the message says so. Without the fallback, a sync would not wait
+   for such an object either.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from argosy.gitops.application.step_results import Assessment, Health
 from argosy.kube.names import split_api_version
 from argosy.kube.objects import Manifest
 
-# k8s: the groups of its own kinds and aggregated APIs. Others below k8s.io, such as gateway.networking.k8s.io, are
-# custom resources like any.
+# k8s: the groups of built-in kinds and aggregated APIs. Other groups below k8s.io, such as
+# gateway.networking.k8s.io, are custom resources.
 _KUBERNETES: Final = """
     admission admissionregistration apiextensions apiregistration authentication authorization certificates
     coordination custom.metrics discovery events external.metrics flowcontrol.apiserver imagepolicy
@@ -67,13 +67,13 @@ _WORDS: Final = {word: health for health, words in _VOCABULARY.items() for word 
 
 
 def is_custom(group: str) -> bool:
-    """k8s: the group of a custom resource must contain a dot, so `apps` and the core group are Kubernetes' own."""
+    """k8s: the group of a custom resource must contain a dot, so `apps` and the core group are built in."""
     return "." in group and group not in KUBERNETES_GROUPS
 
 
 def judge(manifest: Manifest) -> Assessment | None:
     group, _ = split_api_version(str(manifest.get("apiVersion") or ""))
-    # argo: an Application has no health unless its check was chosen.
+    # argo: an Application has no health unless its check is enabled.
     if not is_custom(group) or (group, manifest.get("kind")) == ("argoproj.io", "Application"):
         return None
     health, message = _verdict(manifest)
@@ -131,7 +131,7 @@ def _by_phase(status: Mapping[str, Any]) -> tuple[Health, str] | None:
 
 
 def _conditions(status: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """By type; the first of a type counts."""
+    """Return the conditions by type; the first of each type counts."""
     listed = status.get("conditions")
     found: dict[str, Mapping[str, Any]] = {}
     for each in listed if isinstance(listed, list) else ():
@@ -141,7 +141,7 @@ def _conditions(status: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 
 def _told(condition: Mapping[str, Any]) -> str:
-    """`Ready=False (Pending): waiting for a volume`, as far as the condition tells."""
+    """Render `Ready=False (Pending): waiting for a volume`, without missing parts."""
     status, reason, message = (_text(condition.get(name)) for name in ("status", "reason", "message"))
     told = f"{_text(condition.get('type'))}={status or 'Unknown'}"
     if reason:

@@ -1,6 +1,6 @@
-"""How settings name a kind. In: a part of a key. Out: the pattern "group/Kind" (core: "Kind"), or why it is none.
+"""Parses the names of kinds in settings.
 
-Never: looks at what a key's value is.
+In: a part of a key. Out: the pattern "group/Kind" (core: "Kind"), or what is wrong with it. Never: reads the value.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _CORE: Final = ("core", "v1", "")
 
 
 class Named(NamedTuple):
-    """A pattern, or why a name matches nothing; the pattern is then the one that was probably meant."""
+    """A pattern, or what is wrong with the name; then the pattern is the one that was probably meant."""
 
     pattern: str = ""
     fault: str = ""
@@ -27,22 +27,22 @@ def is_wild(pattern: str) -> bool:
 
 
 def from_key(name: str, prefix: str = "") -> Named:
-    """What follows a prefix such as `resource.customizations.health.`: `<group>_<Kind>`, for a core kind `<Kind>`."""
-    # argo: the word "all" stands for every kind that has a group
+    """Parse `<group>_<Kind>`, or `<Kind>` for a core kind, after a prefix such as `resource.customizations.health.`."""
+    # argo: "all" means every kind with a group
     if name == "all":
         return Named(EVERYTHING)
     if is_wild(name):
-        wild = "wildcards cannot stand in a key of a ConfigMap; use the map `resource.customizations` for them"
+        wild = "a key of a ConfigMap cannot contain wildcards; use the map `resource.customizations` for them"
         return Named(fault=wild)
     group, kind = _apart(name)
-    # argo: split at every underscore, and more than one makes it refuse all customizations
+    # argo: splits at every underscore, and rejects all customizations if there is more than one
     if name == joined(group, kind) and (not group or _GROUP.fullmatch(group)) and _KIND.fullmatch(kind):
         return Named(key_text(group, kind))
     return _wrong(name, (group, kind), joined(group, kind), prefix)
 
 
 def from_map(name: str) -> Named:
-    """A key of the map `resource.customizations`: `<group>/<Kind>`, core kinds `<Kind>`, with wildcards if need be."""
+    """Parse a key of the map `resource.customizations`: `<group>/<Kind>`, core kinds `<Kind>`, wildcards allowed."""
     if is_wild(name):
         return Named(name)
     group, kind = _apart(name)
@@ -53,17 +53,17 @@ def from_map(name: str) -> Named:
 
 
 def key_text(group: str, kind: str) -> str:
-    """A kind as the older map, folders and people name it: `apps/Deployment`, and `Pod` in the core group."""
+    """Render a kind as `apps/Deployment`, or `Pod` in the core group: for messages, folders and the older map."""
     return f"{group}/{kind}" if group else kind
 
 
 def joined(group: str, kind: str) -> str:
-    """The form that keys of a ConfigMap have: `apps_Deployment`, and `Pod` in the core group."""
+    """Render a kind as in keys of a ConfigMap: `apps_Deployment`, or `Pod` in the core group."""
     return f"{group}_{kind}" if group else kind
 
 
 def _apart(name: str) -> tuple[str, str]:
-    """The group and kind that were probably meant: the part that begins with a capital is the kind."""
+    """Guess group and kind: the part with a capital initial is the kind."""
     parts = [part for part in re.split(r"[/_]", name) if part and not re.fullmatch(r"v\d+((alpha|beta)\d+)?", part)]
     if len(parts) == 1 and "." in parts[0]:
         words = parts[0].split(".")
@@ -80,8 +80,6 @@ def _apart(name: str) -> tuple[str, str]:
 
 def _wrong(name: str, of: tuple[str, str], right: str, prefix: str = "") -> Named:
     fits = _KIND.fullmatch(of[1]) is not None and right != name
-    what = f"{name!r} names no kind, so it is never used" if name else "no kind is named"
-    advice = (
-        f"write {prefix}{right}" if fits else "write the group and the kind as in apiVersion and kind of the object"
-    )
+    what = f"{name!r} is not a valid kind and is ignored" if name else "the kind is missing"
+    advice = f"write {prefix}{right}" if fits else "write group and kind as in the object's apiVersion and kind"
     return Named("/".join(filter(None, of)) if fits else "", f"{what}; {advice}")

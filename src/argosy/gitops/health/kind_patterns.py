@@ -1,6 +1,6 @@
-"""Wildcards of kinds, as Argo CD's settings have them: `*.example.io/*`, `apps/{Deployment,StatefulSet}`.
+"""Matches kinds against wildcards of Argo CD's settings: `*.example.io/*`, `apps/{Deployment,StatefulSet}`.
 
-In: a pattern, a kind. Out: whether it matches, in time proportional to both. Never: backtracks.
+In: a pattern, a kind. Out: True if it matches, in time proportional to both lengths. Never: backtracks.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ Token = re.Pattern[str] | None  # one character, or None for any number of them
 
 
 def matches(pattern: str, text: str) -> bool:
-    """argo: `*` crosses the slash between group and kind."""
+    """argo: `*` also matches the slash between group and kind."""
     return any(_fits(tokens, text) for tokens in read(pattern))
 
 
 @cache
 def read(pattern: str) -> tuple[tuple[Token, ...], ...]:
-    """A row of tokens for each alternative; raises UserError for a pattern that means nothing."""
+    """Return the tokens of each alternative. Raises UserError for an invalid pattern."""
     return tuple(tuple(_tokens(one, pattern)) for one in _alternatives(pattern))
 
 
 def _alternatives(pattern: str) -> list[str]:
     pieces = _BRACES.split(pattern)
     if any(brace in piece for piece in pieces[::2] for brace in "{}"):
-        raise UserError(f"the pattern {pattern!r} has a brace without its other half; write {{a,b}}")
+        raise UserError(f"the pattern {pattern!r} has an unbalanced brace; write {{a,b}}")
     choices = [piece.split(",") if place % 2 else [piece] for place, piece in enumerate(pieces)]
     count = 1
     for choice in choices:
@@ -64,11 +64,11 @@ def _one(part: str, pattern: str) -> Token:
     try:
         return re.compile(f"[{'^' if negated else ''}{members}]")
     except re.error as error:
-        raise UserError(f"the pattern {pattern!r} has a set that means nothing, {part}; write [a-z]") from error
+        raise UserError(f"the pattern {pattern!r} has an invalid character set {part}; write [a-z]") from error
 
 
 def _fits(tokens: tuple[Token, ...], text: str) -> bool:
-    """The usual walk: only the last `*` is ever asked to take one character more."""
+    """Match greedily: on a mismatch, only the last `*` takes one more character."""
     at, place = 0, 0
     star, resume = -1, 0
     while place < len(text):

@@ -1,6 +1,6 @@
-"""Which rule judges a kind: the user's checks first, then ours.
+"""Finds the health rule of a kind: the user's checks first, then argosy's.
 
-In: customizations and a kind. Out: a Rule, or None where the kind has no health. Never: judges anything.
+In: customizations and a kind. Out: a Rule, or None if the kind has no health. Never: assesses an object.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from argosy.kube.names import GroupKind
 
 
 class Rulebook:
-    """The rules in force. Make another one when the settings change."""
+    """The rules in force. Create a new one when the settings change."""
 
     def __init__(self, customizations: Customizations = Customizations()) -> None:  # noqa: B008
         exact = [check for check in customizations.checks if not is_wild(check.pattern)]
         self._exact = {check.pattern: check for check in reversed(exact)}
-        # settings.py tells of a pattern that means nothing; here it just matches nothing.
+        # settings.py reports invalid patterns; here they match nothing.
         wild = [check for check in customizations.checks if is_wild(check.pattern)]
         self._patterns = [check for check in wild if _is_sound(check.pattern)]
         self._profiles = customizations.profiles
@@ -28,7 +28,7 @@ class Rulebook:
         self._known: dict[GroupKind, Rule | None] = {}
 
     def rule_for(self, group: str, kind: str) -> Rule | None:
-        """The rule for a kind, the first of: argocd-cm, the chosen profile, bundled, built in, fallback."""
+        """Return the first rule of: argocd-cm, the chosen profile, bundled, built-in, fallback."""
         of = GroupKind(group, kind)
         if of not in self._known:
             self._known[of] = self._checked(of) or self._ours(of)

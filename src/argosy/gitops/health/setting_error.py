@@ -1,4 +1,4 @@
-"""What is wrong with a setting. In, out: values, and the word that was probably meant. Never: reads a setting."""
+"""Errors in settings, as values with their location. Never: reads a setting."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ EVERY_KIND: Final = "*"
 
 
 class Place(NamedTuple):
-    """Which of the manifests, and the field of it. Steps that go on below a text go into the YAML that it holds."""
+    """Index of a manifest, and the path of a field. Steps below a string field lead into the YAML that it contains."""
 
     manifest: int = -1
     path: tuple[str | int, ...] = ()
@@ -25,22 +25,22 @@ NOWHERE: Final = Place()
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """`text` is what is wrong and, after a semicolon, what to do. An error: something that was said is not in force."""
+    """`text` says what is wrong and, after a semicolon, what to do. Severity error: a setting is not in force."""
 
     where: str
     text: str
     rule: str = "AGY406"
     severity: Literal["error", "warning"] = "error"
     place: Place = NOWHERE
-    pattern: str = ""  # of the kinds that it concerns; empty where none is named
-    line: int = 0  # of the text at its place; 0 where it is the field itself
+    pattern: str = ""  # pattern of the affected kinds; empty if none is named
+    line: int = 0  # line in the text of the field; 0 for the field itself
 
     def __str__(self) -> str:
         return f"{self.where}: {self.text} ({self.rule})"
 
 
 def meant(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
-    """The known word that is nearest, in any case; empty where none is near."""
+    """Return the most similar known word, ignoring case; empty if none is similar."""
     names = {name.lower(): name for name in known}
     near = difflib.get_close_matches(word.lower(), names, n=1, cutoff=cutoff)
     return names[near[0]] if near else ""

@@ -1,8 +1,8 @@
-"""The health settings of an installation.
+"""Reads the health and action settings of an installation.
 
-In: the data of ConfigMaps argocd-cm and argosy-cm, or manifests that hold them (an ArgoCD resource too).
-Out: Customizations; what is wrong with the settings is a sentence in `faults`, and the rest still holds.
-Never: raises for a bad value; runs or judges a script.
+In: the data of the ConfigMaps argocd-cm and argosy-cm, or manifests that contain them (also an ArgoCD resource).
+Out: Customizations; errors are listed in `faults`, and all other settings apply.
+Never: raises for a bad value; runs or lints a script.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from argosy.gitops.health.settings_location import ARGOCD_CM, ARGOSY_CM, MAP_KEY
 from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, load
 
-# argo: the types of customization that it knows; any other makes it refuse all of them
+# argo: the known types of customization; any other makes Argo CD reject all of them
 TYPES: Final = ("health", "useOpenLibs", "actions", "ignoreDifferences", "ignoreResourceUpdates", "knownTypeFields")
 FALLBACK: Final = "health.fallback"
 PROFILE: Final = "health.profile."
@@ -27,13 +27,13 @@ IN_MAP: Final = ("health.lua", "health.lua.useOpenLibs", "actions", *TYPES[3:])
 DISCOVERY: Final = "discovery.lua"
 IN_ACTIONS: Final = (DISCOVERY, "definitions", "mergeBuiltinActions")
 _NEAR: Final = 0.8
-# argo: the spellings of Go's strconv.ParseBool
+# argo: the values of Go's strconv.ParseBool
 _YES, _NO = ("1", "t", "T", "TRUE", "true", "True"), ("0", "f", "F", "FALSE", "false", "False")
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A user's rule for a kind, or for all kinds that a pattern with wildcards matches."""
+    """A user's health check for a kind, or for all kinds that a wildcard pattern matches."""
 
     pattern: str
     script: str
@@ -44,7 +44,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class ActionsCheck:
-    """A user's actions for a kind: which there are, and what each does."""
+    """A user's resource actions for a kind: the discovery script and one script per action."""
 
     pattern: str
     discovery: str
@@ -56,7 +56,7 @@ class ActionsCheck:
 
 @dataclass(frozen=True, slots=True)
 class Customizations:
-    checks: tuple[Check, ...] = ()  # exact ones first, then wildcards in the order of the text
+    checks: tuple[Check, ...] = ()  # exact ones first, then wildcards in the order of the setting
     actions: tuple[ActionsCheck, ...] = ()
     profiles: Mapping[str, str] = field(default_factory=dict)
     fallback: bool = False
@@ -64,12 +64,12 @@ class Customizations:
 
     @property
     def faults(self) -> tuple[str, ...]:
-        """What is wrong, each in a sentence."""
+        """All problems as text."""
         return tuple(map(str, self.problems))
 
 
 def from_config_maps(argocd_cm: Mapping[str, str], argosy_cm: Mapping[str, str] = {}) -> Customizations:
-    """The settings in force with these two ConfigMaps' data."""
+    """Read the settings from the data of the two ConfigMaps."""
     return _read(
         {key: Entry(value, key) for key, value in argocd_cm.items()},
         {key: Entry(value, key) for key, value in argosy_cm.items()},
@@ -78,7 +78,7 @@ def from_config_maps(argocd_cm: Mapping[str, str], argosy_cm: Mapping[str, str] 
 
 
 def from_manifests(manifests: Iterable[Manifest]) -> Customizations:
-    """The settings that these manifests hold; manifests of other kinds are passed over."""
+    """Read the settings from manifests; other kinds are ignored."""
     found = gather(manifests)
     return _read(found.argocd_cm, found.argosy_cm, list(found.faults))
 
@@ -94,7 +94,7 @@ def _read(argocd_cm: Mapping[str, Entry], argosy_cm: Mapping[str, Entry], faults
     checks = tuple(
         Check(pattern, override.health.value, override.open_libs, override.health.where, override.health.place)
         for pattern, override in overrides
-        # argo: an empty script is as good as none
+        # argo: an empty script counts as none
         if override.health.value
     )
     actions = [reading.actions_of(pattern, each.actions) for pattern, each in overrides if each.actions.value]
@@ -106,7 +106,7 @@ _NOTHING: Final = Entry("", "")
 
 @dataclass(slots=True)
 class _Override:
-    """What was said of one pattern so far."""
+    """The settings of one pattern read so far."""
 
     health: Entry = _NOTHING
     open_libs: bool = False
@@ -114,7 +114,7 @@ class _Override:
 
 
 class _Reading:
-    """One pass over the settings. The map comes first, then keys of single kinds, which win."""
+    """Reads all settings once: first the map, then the keys of single kinds, which win."""
 
     def __init__(self, faults: list[Fault]) -> None:
         self.overrides: dict[str, _Override] = {}
@@ -126,7 +126,7 @@ class _Reading:
         self._faults.append(Fault(at.where, text, severity=severity, place=place, pattern=pattern))
 
     def unknown(self, at: Entry, given: Iterable[str], known: tuple[str, ...], pattern: str) -> None:
-        """Words that are near to known ones; what is not near may be for somebody else."""
+        """Report words similar to known ones; other words may be for another program."""
         for word in given:
             if word not in known and (right := meant(word, known)):
                 self.fault(at, f"{word} is not read; did you mean {right}?", word, pattern=pattern, is_error=False)
@@ -141,7 +141,7 @@ class _Reading:
             elif unsound := _unsound(named.pattern):
                 self.fault(at, unsound)
             elif not isinstance(value, dict):
-                self.fault(at, "is no mapping; give it health.lua or actions", pattern=named.pattern)
+                self.fault(at, "is not a map; give it health.lua or actions", pattern=named.pattern)
             else:
                 self._add_from_map(named.pattern, value, at)
 
@@ -150,19 +150,19 @@ class _Reading:
         for name in ("health.lua", "actions"):
             text = value.get(name)
             if text is not None and not isinstance(text, str):
-                self.fault(at, f"{name} is no text; put a | after its colon", name, pattern=pattern)
+                self.fault(at, f"{name} is not a string; put a | after its colon", name, pattern=pattern)
             elif text:
                 setattr(override, name.removesuffix(".lua"), Entry(text, at.where, at.place.below(name)))
         if "health.lua.useOpenLibs" in value:
             override.open_libs = self._truth(value["health.lua.useOpenLibs"], at, "health.lua.useOpenLibs", pattern)
         if "useOpenLibs" in value:
-            # argo: in the map only the long name counts
+            # argo: in the map only the long name is read
             what = "useOpenLibs is not read in the map; name it health.lua.useOpenLibs"
             self.fault(at, what, "useOpenLibs", pattern=pattern)
         self.unknown(at, set(value) - {"useOpenLibs"}, IN_MAP, pattern)
 
     def read_key(self, key: str, entry: Entry) -> None:
-        """`resource.customizations.<type>.<group>_<Kind>`; other keys are not ours."""
+        """Read `resource.customizations.<type>.<group>_<Kind>`; other keys are ignored."""
         if not key.startswith(PREFIX):
             self._note_near(key, entry)
             return
@@ -170,7 +170,7 @@ class _Reading:
         if kind_of_key not in TYPES:
             near = meant(kind_of_key, TYPES)
             advice = f"did you mean {near}?" if near else f"known are {', '.join(TYPES)}"
-            what = f"{kind_of_key!r} is no type of customization, and Argo CD then reads none"
+            what = f"{kind_of_key!r} is not a type of customization, and makes Argo CD ignore all of them"
             self.fault(entry, f"{what}; {advice}", pattern=EVERY_KIND)
             return
         if kind_of_key not in TYPES[:3]:
@@ -182,7 +182,7 @@ class _Reading:
         self._add_from_key(kind_of_key, named.pattern, entry)
 
     def _note_near(self, key: str, entry: Entry) -> None:
-        """A key that is almost one of ours, and does nothing as it is."""
+        """Report a key that is almost a known one and has no effect as written."""
         if key == MAP_KEY:
             return
         if key.startswith((FALLBACK, PROFILE)):
@@ -203,11 +203,11 @@ class _Reading:
         if before.value and before.value.strip() != entry.value.strip():
             what = f"{pattern} has another {'check' if kind_of_key == 'health' else 'set of actions'} in {before.where}"
             self.fault(entry, f"{what}; this one wins, remove the other", pattern=pattern)
-        # argo: an empty key wins too, and takes the map's check away
+        # argo: an empty key wins, too, and removes the check of the map
         setattr(override, kind_of_key, entry)
 
     def read_own(self, argosy_cm: Mapping[str, Entry]) -> tuple[dict[str, str], bool]:
-        """Of argosy-cm: which profiles are chosen, and whether kinds without a rule are judged by the fallback."""
+        """Read argosy-cm: the chosen profiles, and whether the fallback assesses kinds without a rule."""
         profiles: dict[str, str] = {}
         fallback = False
         for key, entry in argosy_cm.items():
@@ -218,7 +218,7 @@ class _Reading:
                 if named.fault:
                     self.fault(entry, named.fault, pattern=named.pattern)
                 elif not entry.value.strip():
-                    what = "names no profile; `argosy health list` shows which there are"
+                    what = "the profile is missing; `argosy health list` shows all profiles"
                     self.fault(entry, what, pattern=named.pattern)
                 else:
                     profiles[named.pattern] = entry.value.strip()
@@ -237,7 +237,7 @@ class _Reading:
         self.fault(entry, f"{pattern} has no profile {profile!r}; {advice}", pattern=pattern, is_error=False)
 
     def _note_unknown(self, key: str, entry: Entry) -> None:
-        """argosy-cm holds settings of other rooms too, so only what looks like one of health is told."""
+        """Report an unknown key of argosy-cm if it looks like a health setting; other settings are there, too."""
         first, _, rest = key.partition(".")
         if key.startswith(MAP_KEY):
             self.fault(entry, f"is not read here; move it into ConfigMap {ARGOCD_CM}", is_error=False)
@@ -248,7 +248,7 @@ class _Reading:
             known = f"{FALLBACK} and {PROFILE}<group>_<Kind>"
             name = {"fallback": FALLBACK, "profile": PROFILE + (kind or "<group>_<Kind>")}.get(right)
             advice = f"did you mean {name}?" if name else f"known are {known}"
-            self.fault(entry, f"is no setting; {advice}", is_error=False)
+            self.fault(entry, f"is not a known setting; {advice}", is_error=False)
 
     def actions_of(self, pattern: str, entry: Entry) -> ActionsCheck | None:
         found = self._mapping(entry, pattern)
@@ -256,7 +256,7 @@ class _Reading:
             return None
         discovery = found.get(DISCOVERY, "")
         if not isinstance(discovery, str):
-            what = "discovery.lua is no text; put a | after its colon"
+            what = "discovery.lua is not a string; put a | after its colon"
             self.fault(entry, what, DISCOVERY, pattern=pattern)
             discovery = ""
         merge = self._truth(found.get("mergeBuiltinActions", False), entry, "mergeBuiltinActions", pattern)
@@ -270,14 +270,14 @@ class _Reading:
     def _definitions(self, found: Mapping[str, Any], at: Entry, pattern: str) -> dict[str, Entry]:
         given = found.get("definitions") or []
         if not isinstance(given, list):
-            what = "definitions is no list; write each as - name and action.lua"
+            what = "definitions is not a list; write each as - name and action.lua"
             self.fault(at, what, "definitions", pattern=pattern)
             return {}
         scripts: dict[str, Entry] = {}
         for number, each in enumerate(given):
             name, script = (each.get("name"), each.get("action.lua")) if isinstance(each, dict) else (None, None)
             if not isinstance(name, str) or not isinstance(script, str) or not name:
-                what = f"definitions[{number}] needs name and action.lua, both texts; add what is missing"
+                what = f"definitions[{number}] needs name and action.lua, both strings; add the missing one"
                 self.fault(at, what, "definitions", number, pattern=pattern)
             elif name in scripts:
                 what = f"the action {name!r} is defined twice, and the first one counts; remove the other"
@@ -295,7 +295,7 @@ class _Reading:
         if found is None:
             return {}
         if not isinstance(found, dict):
-            what = "must hold a YAML mapping; see the reference of health checks for its form"
+            what = "must be a YAML map; see the health check reference for its form"
             self.fault(entry, what, pattern=pattern)
             return {}
         return found
@@ -309,7 +309,7 @@ class _Reading:
 
 
 def _unsound(pattern: str) -> str:
-    """Why a pattern with wildcards means nothing."""
+    """Return what is wrong with a wildcard pattern; empty if it is valid."""
     try:
         kind_patterns.read(pattern)
     except UserError as error:
@@ -318,9 +318,9 @@ def _unsound(pattern: str) -> str:
 
 
 def _not_yaml(entry: Entry, error: UserError, pattern: str) -> Fault:
-    """A reader's message is `what: what to do`."""
+    """Build the fault of a YAML error, whose message is `problem: what to do`."""
     what, _, advice = error.message.rpartition(": ")
-    place = f", in line {error.line} of its text" if error.line else ""
+    place = f" in line {error.line} of its text" if error.line else ""
     text = f"is not valid YAML{place}: {what or advice}; {advice if what else 'correct it'}"
     return Fault(entry.where, text, place=entry.place, pattern=pattern, line=error.line)
 

@@ -1,7 +1,6 @@
-"""Where an installation keeps its settings.
+"""Collects the settings of an installation from its manifests.
 
-In: manifests. Out: the entries that argocd-cm and argosy-cm would hold, each with the place that it comes from.
-Never: reads what an entry means.
+In: manifests. Out: the entries of argocd-cm and argosy-cm, each with its location. Never: interprets an entry.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ ARGOSY_CM: Final = "argosy-cm"
 MAP_KEY: Final = "resource.customizations"
 PREFIX: Final = MAP_KEY + "."
 READ: Final = ("resourceHealthChecks", "resourceActions", "extraConfig", "resourceCustomizations")
-# argo: fields of an ArgoCD resource that are near to those in name, and are something else
+# argo: fields of an ArgoCD resource with similar names and another meaning
 OTHERS: Final = ("resourceIgnoreDifferences", "resourceInclusions", "resourceExclusions", "resourceTrackingMethod")
 _NEAR: Final = 0.8
 
@@ -39,12 +38,12 @@ class Installation:
 
 
 def holds_settings(manifest: Manifest) -> bool:
-    """Whether a manifest is one that settings are read from."""
+    """True if settings are read from this manifest."""
     return _is_operator_resource(manifest) or _config_map_name(manifest) in (ARGOCD_CM, ARGOSY_CM)
 
 
 def gather(manifests: Iterable[Manifest]) -> Installation:
-    """The entries of all manifests together. An ArgoCD resource wins, because its operator writes argocd-cm anew."""
+    """Merge the entries of all manifests. An ArgoCD resource wins, because its operator rewrites argocd-cm."""
     maps: dict[str, dict[str, Entry]] = {ARGOCD_CM: {}, ARGOSY_CM: {}}
     operated: dict[str, Entry] = {}
     faults: list[Fault] = []
@@ -61,7 +60,7 @@ def gather(manifests: Iterable[Manifest]) -> Installation:
 
 
 def pattern_of(key: str) -> str:
-    """The kind that a key of argocd-cm is for; empty where it names none."""
+    """Return the kind in a key of argocd-cm; empty if it names none."""
     _, _, name = key.removeprefix(PREFIX).partition(".")
     return from_key(name).pattern if key.startswith(PREFIX) else ""
 
@@ -83,7 +82,7 @@ def _add(entries: dict[str, Entry], more: Iterable[tuple[str, Entry]], faults: l
         before = entries.get(key)
         if before is not None and before.value.strip() != entry.value.strip() and key.startswith((PREFIX, "health.")):
             again = "a second time" if before.where == entry.where else f"already in {before.where}"
-            text = f"{key} is given {again}, with another value; the last one wins, keep one"
+            text = f"{key} is set {again} with another value; the last one wins, keep one"
             faults.append(Fault(entry.where, text, place=entry.place, pattern=pattern_of(key)))
         entries[key] = entry
 
@@ -92,26 +91,26 @@ def _texts(data: Any, prefix: str, where: str, place: Place, faults: list[Fault]
     if data is None:
         return
     if not isinstance(data, dict):
-        faults.append(Fault(where, "is no mapping; write it as key: value", place=place))
+        faults.append(Fault(where, "is not a map; write it as key: value", place=place))
         return
     for key, value in data.items():
         if isinstance(value, str):
             yield key, Entry(value, f"{prefix}{key}", place.below(key))
         else:
-            text = "is no text; put it in quotes, or a | after the colon"
+            text = "is not a string; put it in quotes, or a | after the colon"
             faults.append(Fault(f"{prefix}{key}", text, place=place.below(key), pattern=pattern_of(key)))
 
 
 def _note_disagreement(key: str, entry: Entry, in_map: Entry | None, faults: list[Fault]) -> None:
     if in_map is not None and in_map.value.strip() != entry.value.strip() and key.startswith(MAP_KEY):
-        text = f"says otherwise than {entry.where}, from which the operator writes it anew"
+        text = f"differs from {entry.where}, from which the operator overwrites it"
         advice = "change the ArgoCD resource only"
         where = f"argocd-cm {in_map.where}"
         faults.append(Fault(where, f"{text}; {advice}", "AGY405", place=in_map.place, pattern=pattern_of(key)))
 
 
 class _Resource:
-    """An ArgoCD resource: what its operator makes of it."""
+    """Reads an ArgoCD resource as its operator does."""
 
     def __init__(self, manifest: Manifest, number: int, faults: list[Fault]) -> None:
         metadata = manifest.get("metadata")
@@ -126,7 +125,7 @@ class _Resource:
         if spec is None:
             return
         if not isinstance(spec, dict):
-            self._fault("", "is no mapping; write it as field: value")
+            self._fault("", "is not a map; write it as field: value")
             return
         self._note_wrong_fields(spec)
         old = spec.get("resourceCustomizations")
@@ -140,7 +139,7 @@ class _Resource:
         _add(operated, self._listed(spec, "resourceActions", "action", "actions"), self._faults)
         extra = f"{self._name} spec.extraConfig"
         place = self._place.below("extraConfig")
-        # argo: the operator copies these last, and they win
+        # argo: the operator copies these last, so they win
         _add(operated, _texts(spec.get("extraConfig"), f"{extra} ", extra, place, self._faults), self._faults)
 
     def _fault(self, field: str, text: str, *steps: str | int, pattern: str = "") -> None:
@@ -151,27 +150,27 @@ class _Resource:
     def _note_wrong_fields(self, spec: Mapping[str, Any]) -> None:
         for field in spec:
             if field == "ignoreDifferences":
-                what = "an ArgoCD resource has no such field, so it does nothing"
+                what = "an ArgoCD resource has no such field; it has no effect"
                 self._fault(field, f"{what}; put it into the Application's spec, or here as resourceIgnoreDifferences")
             elif field not in (*READ, *OTHERS) and (right := meant(field, (*READ, *OTHERS), _NEAR)) in READ:
-                self._fault(field, f"an ArgoCD resource has no such field, so it does nothing; did you mean {right}?")
+                self._fault(field, f"an ArgoCD resource has no such field; did you mean {right}?")
                 self._faults[-1] = replace(self._faults[-1], severity="warning")
 
     def _listed(
         self, spec: Mapping[str, Any], field: str, text_field: str, kind_of_key: str
     ) -> Iterator[tuple[str, Entry]]:
-        """`[{group, kind, check}]` as keys of argocd-cm."""
+        """Yield the entries of `[{group, kind, check}]` as keys of argocd-cm."""
         given = spec.get(field) or []
         if not isinstance(given, list):
-            self._fault(field, f"is no list; write each entry as - group, kind and {text_field}")
+            self._fault(field, f"is not a list; write each entry as - group, kind and {text_field}")
             return
         for number, each in enumerate(given):
             if not isinstance(each, dict) or not isinstance(each.get("kind"), str) or not each["kind"]:
-                self._fault(field, f"names no kind; write group, kind and {text_field}", number)
+                self._fault(field, f"kind is missing; write group, kind and {text_field}", number)
                 continue
             group, kind = str(each.get("group") or ""), each["kind"]
             if not isinstance(each.get(text_field), str):
-                text = f"{text_field} is no text; write the script after {text_field}: |"
+                text = f"{text_field} is not a string; write the script after {text_field}: |"
                 self._fault(field, text, number, pattern="/".join(filter(None, (group, kind))))
                 continue
             where, place = f"{self._name} spec.{field}[{number}]", self._place.below(field, number, text_field)

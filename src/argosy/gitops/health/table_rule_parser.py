@@ -1,7 +1,7 @@
-"""Read the table form of a health rule: a few words where no code is needed.
+"""Parses health rules in table form (`health.yaml`), for kinds that need no code.
 
-In: a kind and the mapping of a `health.yaml`. Out: a Table, or a UserError that names the wrong field and what fits.
-Never: writes Lua (that is `table`); reads a file.
+In: a kind and the content of a `health.yaml`. Out: a HealthTable, or a UserError that names the wrong field and the
+allowed values. Never: writes Lua (see `table_rules`); reads a file.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _STEP = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 @dataclass(frozen=True, slots=True)
 class ConditionRow:
-    """One row: a condition of this type and status (and one of these reasons, if any are named) means this health."""
+    """A condition of this type and status, and one of these reasons if any are listed, means this health."""
 
     type: str
     status: str
@@ -39,7 +39,7 @@ class ConditionRow:
 
 @dataclass(frozen=True, slots=True)
 class Phases:
-    """A word at a path, what each word means, and the path of a text for the message."""
+    """The path of a phase, the health of each phase, and the path of the message."""
 
     path: Path
     words: tuple[tuple[str, Health], ...]
@@ -48,7 +48,7 @@ class Phases:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The whole table; its parts are asked in the order of these fields, and the first answer wins."""
+    """A parsed table; its parts are evaluated in the order of these fields, and the first match wins."""
 
     kind: str
     generation: Path | None
@@ -60,13 +60,13 @@ class Table:
 
 
 def read_table(kind: str, table: Mapping[str, Any]) -> Table:
-    """Check every field of the table; the first wrong one raises."""
+    """Parse and check the table. Raises UserError for the first wrong field."""
     if not _KIND.fullmatch(kind):
-        raise UserError(f"{kind!r} cannot be a kind; write it like InferenceService", where="health table")
+        raise UserError(f"invalid kind {kind!r}; write it like InferenceService", where="health table")
     reader = _Reader(f"health table of {kind}")
     fields = reader.mapping(table, "", _TOP)
     if not any(fields.get(name) for name in ("suspend", "conditions", "phases", "otherwise")):
-        reader.fail("", "says nothing; give at least one of suspend, conditions, phases or otherwise")
+        reader.fail("", "is empty; give at least one of suspend, conditions, phases or otherwise")
     health, message = _read_otherwise(reader, kind, fields.get("otherwise"))
     return Table(
         kind=kind,
@@ -90,7 +90,7 @@ def _read_conditions(reader: _Reader, rows: Any) -> tuple[ConditionRow, ...]:
 def _read_condition(reader: _Reader, row: Any, where: str) -> ConditionRow:
     fields = reader.mapping(row, where, _CONDITION)
     message = fields.get("message")
-    # A row without a status means "True": `{type: Failed, health: Degraded}` must not degrade on Failed=False.
+    # The default status is "True": `{type: Failed, health: Degraded}` must not degrade on Failed=False.
     status = fields.get("status", "True")
     return ConditionRow(
         type=reader.text(fields.get("type"), f"{where}.type"),
@@ -106,7 +106,7 @@ def _read_reasons(reader: _Reader, reasons: Any, where: str) -> tuple[str, ...]:
         return ()
     if isinstance(reasons, list | tuple):
         if not reasons:
-            reader.fail(where, "must name at least one reason; leave it out to take any reason")
+            reader.fail(where, "must list at least one reason; omit it to match any reason")
         return tuple(reader.text(reason, f"{where}[{place}]") for place, reason in enumerate(reasons))
     return (reader.text(reasons, where),)
 
@@ -142,7 +142,7 @@ def _read_otherwise(reader: _Reader, kind: str, otherwise: Any) -> tuple[Health,
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Takes a value as what it must be, or fails with the table's name and the field's."""
+    """Checks the type of values, and raises UserError with the names of the table and the field."""
 
     table: str
 
@@ -151,7 +151,7 @@ class _Reader:
 
     def mapping(self, value: Any, field: str, known: Collection[str]) -> Mapping[str, Any]:
         if not isinstance(value, Mapping):
-            self.fail(field, f"must be a mapping with {', '.join(known)}, not {_name_of(value)}")
+            self.fail(field, f"must be a map with {', '.join(known)}, not {_name_of(value)}")
         for key in value:
             if key not in known:
                 self.fail(field, f"unknown key {key!r}{_nearest(key, known)}")
@@ -159,11 +159,11 @@ class _Reader:
 
     def text(self, value: Any, field: str) -> str:
         if value is None or value == "":
-            self.fail(field, "is missing; write a text")
+            self.fail(field, "is missing; write a string")
         if not isinstance(value, str):
-            self.fail(field, f"must be a text, not {_name_of(value)}; put it in quotes")
+            self.fail(field, f"must be a string, not {_name_of(value)}; put it in quotes")
         if any("\ud800" <= letter <= "\udfff" for letter in value):
-            self.fail(field, "holds half a character (a lone surrogate), which no manifest can hold")
+            self.fail(field, "contains a lone surrogate, which no manifest can contain")
         return value
 
     def word(self, value: Any, field: str, known: Collection[str]) -> str:
@@ -196,5 +196,5 @@ def _nearest(word: Any, known: Collection[str]) -> str:
 
 def _name_of(value: Any) -> str:
     numbers = {int: "a number", float: "a number"}
-    names = {bool: "true or false", str: "a text", list: "a list", dict: "a mapping", **numbers}
+    names = {bool: "true or false", str: "a string", list: "a list", dict: "a map", **numbers}
     return "nothing" if value is None else names.get(type(value), type(value).__name__)

@@ -1,7 +1,7 @@
-"""Turn the table form of a health rule into Lua, so that everything after loading knows only scripts.
+"""Translates health rules in table form into Lua, so that all other code handles scripts only.
 
-In: a kind and the mapping of its `health.yaml`. Out: Lua text that a stock Argo CD runs as a user's check.
-Never: uses more of Lua than its base functions; lets a text of the table become code.
+In: a kind and the content of its `health.yaml`. Out: Lua that an unmodified Argo CD runs as a user's check.
+Never: uses more of Lua than its base functions; lets text of the table become code.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ end
 
 
 def to_lua(kind: str, table: Mapping[str, Any]) -> str:
-    """The table as a script; a wrong table raises UserError with the field that is wrong."""
+    """Return the Lua script of a table. Raises UserError that names the wrong field."""
     return "\n".join(_parts(read_table(kind, table)))
 
 
@@ -99,7 +99,7 @@ def _condition(kind: str, row: ConditionRow, *, is_first: bool) -> str:
 
 
 def _plain(kind: str, row: ConditionRow) -> str:
-    """What to say of a condition that has neither message nor reason."""
+    """Return the message for a condition that has neither message nor reason."""
     match row.status:
         case "True":
             return f"{kind} is {row.type}"
@@ -109,7 +109,7 @@ def _plain(kind: str, row: ConditionRow) -> str:
 
 
 def _phases(kind: str, phases: Phases) -> str:
-    """One branch a health, so that a reader (and lint) sees which words lead to it."""
+    """Write one branch per health, so that readers and lint see which phases lead to it."""
     branches: dict[Health, list[str]] = {}
     for word, health in phases.words:
         branches.setdefault(health, []).append(f"phase == {quote(word)}")
@@ -129,7 +129,7 @@ def _answer(health: Health, message: str) -> str:
 
 
 def _fetch(name: str, path: Path) -> str:
-    """Read a path into a local; nil where any part of the way is missing or is no table."""
+    """Read a path into a local variable; nil if any part of the path is missing or not a table."""
     place, tests = "obj", []
     for step in path[:-1]:
         place += _index(step)
@@ -149,7 +149,7 @@ def _indent(lines: str) -> str:
 
 
 def quote(text: str) -> str:
-    """A Lua string literal that means exactly this text, on one line; what cannot be seen is written as its bytes."""
+    """Return a one-line Lua string literal of the text; non-printable characters are written as byte escapes."""
     return '"' + "".join(_quote_letter(letter) for letter in text) + '"'
 
 

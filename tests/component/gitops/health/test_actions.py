@@ -128,7 +128,7 @@ def test_actions_under_a_pattern_with_wildcards_are_not_used():
         ("return {'restart'}", "not a list"),
         ("return {restart = true}", "restart must be a table"),
         ("return {restart = {disabled = 'yes'}}", "disabled of restart must be true or false"),
-        ("return {restart = {iconClass = 3}}", "iconClass of restart must be a text"),
+        ("return {restart = {iconClass = 3}}", "iconClass of restart must be a string"),
         ("return {restart = {params = {'replicas'}}}", "params of restart must be a list of tables"),
         ("return {restart = {params = 3}}", "params of restart must be a list of tables"),
         ("return string.rep('x', 3)", "attempt to index"),
@@ -139,7 +139,7 @@ def test_a_faulty_discovery_is_told_with_the_object_and_the_setting(script, part
     with pytest.raises(UserError) as caught:
         discover(DEPLOYMENT, check(script))
     text = str(caught.value)
-    assert text.startswith("apps/Deployment/prod/web: its actions cannot be told: ")
+    assert text.startswith("apps/Deployment/prod/web: cannot list its actions: ")
     assert part in text
     assert text.endswith("(resource.customizations.actions.apps_Deployment)")
 
@@ -216,10 +216,10 @@ def test_a_users_discovery_may_name_a_bundled_action_and_it_runs():
 
 def test_an_unknown_action_is_refused_with_those_that_there_are():
     assert refusal(DEPLOYMENT, "restrat") == (
-        "apps/Deployment/prod/web: there is no action 'restrat'; its actions are pause, restart, resume, scale"
+        "apps/Deployment/prod/web: no action 'restrat'; its actions are pause, restart, resume, scale"
     )
     other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
-    assert refusal(other, "restart") == "ConfigMap/a: there is no action 'restart'; its kind has no actions"
+    assert refusal(other, "restart") == "ConfigMap/a: no action 'restart'; its kind has no actions"
 
 
 @pytest.mark.parametrize(
@@ -234,10 +234,10 @@ def test_an_unknown_action_is_refused_with_those_that_there_are():
         ("return {{resource = obj}}", "unsupported operation: None"),
         ("return {{operation = 'create'}}", "has no resource"),
         ("return {'create'}", "item 1 of the result must be a table"),
-        ("return {spec = {}}", "no Kubernetes object"),
-        ("obj.metadata.name = 'other'\nreturn obj", "wants to patch apps/Deployment/prod/other"),
-        ("obj.metadata.namespace = 'dev'\nreturn obj", "only what it was run on, apps/Deployment/prod/web"),
-        ("obj.kind = 'StatefulSet'\nreturn {{operation = 'patch', resource = obj}}", "wants to patch apps/StatefulSet"),
+        ("return {spec = {}}", "did not return a Kubernetes object"),
+        ("obj.metadata.name = 'other'\nreturn obj", "the script patches apps/Deployment/prod/other"),
+        ("obj.metadata.namespace = 'dev'\nreturn obj", "only its own object, apps/Deployment/prod/web"),
+        ("obj.kind = 'StatefulSet'\nreturn {{operation = 'patch', resource = obj}}", "patches apps/StatefulSet"),
         ("obj.apiVersion = 'apps/v2'\nreturn obj", "changed apiVersion from apps/v1 to apps/v2"),
         ("while true do end", "ran longer than 1 second"),
     ],

@@ -62,19 +62,19 @@ def test_the_folder_of_rules_is_found_in_argo_cds_repository(tmp_path):
 
 def test_a_folder_without_tests_is_an_error_and_not_a_success(tmp_path):
     (tmp_path / "README.md").write_text("nothing")
-    with pytest.raises(UserError, match="there are no tests in it; name a folder"):
+    with pytest.raises(UserError, match="no tests found; name a folder"):
         collect(tmp_path)
-    with pytest.raises(UserError, match="is no folder"):
+    with pytest.raises(UserError, match="not a folder"):
         collect(tmp_path / "README.md")
 
 
 def test_a_rule_whose_tests_have_no_rows_is_an_error_alone_and_a_note_in_a_tree(tmp_path):
     write(tmp_path, rule_of("toys.example.com", "Doll"))
     write(tmp_path, {"toys.example.com/Ball/health.lua": RULE, "toys.example.com/Ball/health_test.yaml": "tests: []\n"})
-    with pytest.raises(UserError, match="there are no tests in it"):
+    with pytest.raises(UserError, match="no tests found"):
         collect(tmp_path / "toys.example.com" / "Ball")
     (note,) = collect(tmp_path).notes
-    assert note == "toys.example.com/Ball/health_test.yaml: has no rows, so the rule beside it is not tested; add some"
+    assert note == "toys.example.com/Ball/health_test.yaml: has no rows, so the rule next to it is not tested; add some"
 
 
 def test_what_is_tested_by_nothing_is_told(tmp_path):
@@ -112,7 +112,7 @@ def test_links_do_not_lead_out_of_the_tree(tmp_path):
     outside = write(tmp_path / "outside", rule_of("toys.example.com", "Other"))
     (tree / "linked").symlink_to(outside)
     refused, allowed = outcomes_of(tree)
-    assert not refused.ok and "leads out of the tree" in line(refused)
+    assert not refused.ok and "is outside the tree" in line(refused)
     assert allowed.ok
 
 
@@ -122,7 +122,7 @@ def test_a_link_to_a_script_outside_is_refused(tmp_path):
     script.rename(tmp_path / "health.lua")
     script.symlink_to(tmp_path / "health.lua")
     (outcome,) = outcomes_of(tree)
-    assert not outcome.ok and "leads out of the tree" in line(outcome)
+    assert not outcome.ok and "is outside the tree" in line(outcome)
 
 
 def test_a_circle_of_links_a_pipe_and_a_nul_are_failed_cases(tmp_path):
@@ -135,8 +135,8 @@ def test_a_circle_of_links_a_pipe_and_a_nul_are_failed_cases(tmp_path):
     (data.parent / "health_test.yaml").write_text(f"tests:\n{rows}")
     circle, pipe, nul = outcomes_of(tree)
     assert "cannot be read" in line(circle)
-    assert "is no regular file" in line(pipe)
-    assert "the path holds a NUL" in line(nul)
+    assert "is not a regular file" in line(pipe)
+    assert "the path contains a NUL" in line(nul)
     assert not (circle.ok or pipe.ok or nul.ok)
 
 
@@ -151,7 +151,7 @@ def test_a_rule_that_is_a_circle_of_links_is_a_failed_case(tmp_path):
 def test_a_folder_whose_name_is_no_text_is_refused_by_name(tmp_path):
     write(tmp_path, rule_of("toys.example.com", "Thing"))
     os.rename(tmp_path / "toys.example.com", os.fsencode(tmp_path) + b"/toys\xff\n")
-    with pytest.raises(UserError, match=r"toys.udcff.n/Thing.*is no plain text; rename it"):
+    with pytest.raises(UserError, match=r"toys.udcff.n/Thing.*has non-printable characters; rename it"):
         collect(tmp_path)
 
 
@@ -160,8 +160,8 @@ def test_files_that_are_too_large_are_failed_cases(tmp_path):
     (tree / "toys.example.com/Thing/testdata/one.yaml").write_text(KIND + "#" * MOST_BYTES)
     (tree / "toys.example.com/Script/health.lua").write_text("--" + "x" * MOST_SCRIPT_BYTES)
     script, thing = outcomes_of(tree)
-    assert f"more than the {MOST_BYTES} bytes" in line(thing)
-    assert f"more than the {MOST_SCRIPT_BYTES} bytes" in line(script)
+    assert f"exceeds the limit of {MOST_BYTES} bytes" in line(thing)
+    assert f"exceeds the limit of {MOST_SCRIPT_BYTES} bytes" in line(script)
 
 
 @pytest.mark.tier("all")
@@ -173,7 +173,7 @@ def test_a_tree_deeper_or_larger_than_trees_are_is_refused(tmp_path, monkeypatch
     tree = write(
         tmp_path / "long", rule_of("toys.example.com", "Doll") | {"toys.example.com/Doll/health_test.yaml": rows}
     )
-    with pytest.raises(LimitError, match="20001 cases are more than 20000"):
+    with pytest.raises(LimitError, match="20001 cases exceed the limit of 20000"):
         collect(tree)
 
 

@@ -92,7 +92,7 @@ def test_a_script_that_hung_often_enough_is_not_asked_again(tmp_path):
     found = asyncio.run(run(collect(many(tmp_path, 3 * BATCH)), pool))
     assert [len(payloads) for payloads in pool.asked] == [PATIENCE]
     assert len(found) == 3 * BATCH and not any(outcome.ok for outcome in found)
-    assert f"not run: the script went over its limits in {PATIENCE} cases before" in line(found[-1])
+    assert f"not run: the script exceeded its limits in {PATIENCE} cases before" in line(found[-1])
 
 
 def test_a_lone_script_tells_what_it_says_of_each_object(tmp_path):

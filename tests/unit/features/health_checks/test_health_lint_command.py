@@ -48,7 +48,7 @@ def test_a_config_map_that_disagrees_with_its_resource_in_another_file_is_found(
     (tmp_path / "cr.yaml").write_text(CR + check)
     code, out, _ = run(capsys, tmp_path / "cr.yaml", cm)
     assert code == 1
-    assert f"{cm}:5: AGY405 error: says otherwise than ArgoCD/gitops spec.resourceHealthChecks[0]" in out
+    assert f"{cm}:5: AGY405 error: differs from ArgoCD/gitops spec.resourceHealthChecks[0]" in out
 
 
 def test_two_installations_in_one_call_do_not_disagree(
@@ -88,7 +88,7 @@ def test_misspelled_settings_of_ours_are_warnings(capsys: pytest.CaptureFixture[
     (tmp_path / "own.yaml").write_text(CM.replace("argocd-cm", "argosy-cm") + data)
     code, out, err = run(capsys, tmp_path / "own.yaml")
     assert code == 0
-    assert "own.yaml:5: AGY406 warning: is no setting; did you mean health.fallback?" in out
+    assert "own.yaml:5: AGY406 warning: is not a known setting; did you mean health.fallback?" in out
     assert "own.yaml:6: AGY406 warning: " in out and "did you mean strict?" in out
     assert "0 scripts: 0 errors, 2 warnings" in err
     assert run(capsys, tmp_path / "own.yaml", "--strict")[0] == 1

@@ -68,16 +68,16 @@ def test_a_script_that_returns_on_every_way_is_not_blamed(script: str) -> None:
         ("return true", "returns a boolean, not a table"),
         ("return 1", "returns a number, not a table"),
         ("return 'Healthy', 'it is well'", "returns a string, not a table"),
-        ("return nil", "returns nil, which is no answer"),
-        ("return", "returns nil, which is no answer"),
+        ("return nil", "returns nil, not a result"),
+        ("return", "returns nil, not a result"),
         ("return {}", "returns a table without a status"),
         ("return {message = 'x'}", "returns a table without a status"),
         ("local hs = {} hs.message = 'x' return hs", "returns a table without a status"),
         ("return {state = 'Healthy'}", "returns a table without a status"),
-        ("return {status = obj.a, message = 5}", "returns a message that is a number, not a text"),
-        ("return {status = obj.a, message = obj.b == 'x'}", "returns a message that is a boolean, not a text"),
-        ("hs = {status = obj.a} hs.message = {} return hs", "returns a message that is a table, not a text"),
-        ("return {status = true}", "returns a status that is a boolean, not a text"),
+        ("return {status = obj.a, message = 5}", "returns a message that is a number, not a string"),
+        ("return {status = obj.a, message = obj.b == 'x'}", "returns a message that is a boolean, not a string"),
+        ("hs = {status = obj.a} hs.message = {} return hs", "returns a message that is a table, not a string"),
+        ("return {status = true}", "returns a status that is a boolean, not a string"),
         ("return {status = 'Healty'}", '"Healty" is not a health status'),
         ("local function f() return 'x' end return f()", "returns a string, not a table"),
         ("local function f() return {} end return f()", "returns a table without a status"),
@@ -101,7 +101,7 @@ def test_a_near_miss_of_a_status_is_corrected(word: str, advice: str) -> None:
 @pytest.mark.parametrize(
     ("answer", "advice"),
     [
-        ("{}", "an empty answer counts as none"),
+        ("{}", "an empty table counts as no result"),
         ("{message = 'x'}", "makes its object Unknown; set a status"),
         ("{state = 'Healthy'}", "makes its object Unknown; call it status, not state"),
     ],
@@ -192,14 +192,14 @@ def test_an_action_may_return_any_table_but_must_return_one() -> None:
 
 def test_a_constant_check_is_told() -> None:
     found = one("hs = {}\nhs.status = 'Healthy'\nhs.message = 'ignored'\nreturn hs", "AGY402")
-    assert (found.severity, found.message) == ("warning", "is always Healthy, whatever the object says")
+    assert (found.severity, found.message) == ("warning", "is always Healthy, whatever the status of the object is")
 
 
 def test_a_check_that_can_never_be_healthy_is_an_error() -> None:
     script = HEAD + "if obj.a then\n hs.status = 'Degraded'\nelse\n hs.status = 'Progressing'\nend\nreturn hs"
     found = one(script, "AGY402")
     assert (found.severity, found.line) == ("error", 7)
-    assert found.message == "can never be Healthy: every answer is Degraded or Progressing"
+    assert found.message == "can never be Healthy: every result is Degraded or Progressing"
 
 
 @pytest.mark.parametrize("status", ["obj.health", "next(obj)", "obj[obj.phase]", "obj.a or 'Progressing'"])

@@ -52,7 +52,7 @@ def test_a_name_that_is_only_read_is_a_warning(script: str, advice: str) -> None
 
 
 def test_returning_what_nobody_sets_returns_nil() -> None:
-    assert "returns nil, which is no answer" in [one.message for one in lint("local s = {} return hs")]
+    assert "returns nil, not a result" in [one.message for one in lint("local s = {} return hs")]
 
 
 @pytest.mark.parametrize(

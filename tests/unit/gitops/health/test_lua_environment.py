@@ -155,7 +155,7 @@ NO_RESULTS = [
     ("return {[true] = 2}", "cannot encode mixed or invalid key types"),
     ("obj.obj = obj return obj", "cannot encode recursively nested tables to JSON"),
     ("return {a = 1/0}", "json: unsupported value: inf"),
-    ("return {a = '\\255'}", "the script returned or raised a text that is not UTF-8"),
+    ("return {a = '\\255'}", "the script returned or raised a string that is not UTF-8"),
 ]
 
 

@@ -53,7 +53,7 @@ def test_an_answer_is_read_as_argo_cd_reads_it(script: str, expected: Assessment
 def test_a_script_over_its_time_fails_in_words_that_people_know() -> None:
     with pytest.raises(LuaFault, match="context deadline exceeded: the script ran longer than 1 second"):
         answer_of(OverLimit("cpu", "used more"))
-    with pytest.raises(LuaFault, match="context deadline exceeded: the script gave no answer within 10 seconds"):
+    with pytest.raises(LuaFault, match="context deadline exceeded: the script returned no result within 10 seconds"):
         answer_of(OverLimit("wall", "took longer"))
 
 

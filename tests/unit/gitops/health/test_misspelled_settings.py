@@ -143,5 +143,5 @@ def test_every_fault_knows_its_field_and_the_kind_that_it_concerns() -> None:
 
 def test_a_pattern_that_means_nothing_is_told() -> None:
     found = from_config_maps({"resource.customizations": '"apps/{Deployment": {health.lua: x}'})
-    assert "has a brace without its other half" in str(only(found.problems))
+    assert "has an unbalanced brace" in str(only(found.problems))
     assert found.checks == ()

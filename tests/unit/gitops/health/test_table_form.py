@@ -176,17 +176,17 @@ def test_a_path_may_hold_dashes_words_of_lua_and_one_step() -> None:
 
 
 WRONG = [
-    ({}, "health table of RayCluster: says nothing; give at least one of suspend, conditions, phases or otherwise"),
-    ([], "health table of RayCluster: must be a mapping with generation, suspend, "),
+    ({}, "health table of RayCluster: is empty; give at least one of suspend, conditions, phases or otherwise"),
+    ([], "health table of RayCluster: must be a map with generation, suspend, "),
     ({"condition": []}, "health table of RayCluster: unknown key 'condition'; did you mean conditions?"),
     ({1: 2}, "unknown key 1; known: generation, suspend,"),
-    ({"suspend": True}, "suspend: must be a text, not true or false; put it in quotes"),
+    ({"suspend": True}, "suspend: must be a string, not true or false; put it in quotes"),
     ({"suspend": "spec..suspend"}, "suspend: 'spec..suspend' is not a path; write field names with dots between"),
     ({"suspend": "spec.x) error("}, "is not a path"),
-    ({"generation": 1, "suspend": "spec.s"}, "generation: must be a text, not a number"),
-    ({"conditions": {"type": "Ready"}}, "conditions: must be a list of rows, not a mapping"),
-    ({"conditions": "Ready"}, "conditions: must be a list of rows, not a text"),
-    ({"conditions": ["Ready"]}, "conditions[0]: must be a mapping with type, status, reason, health, message"),
+    ({"generation": 1, "suspend": "spec.s"}, "generation: must be a string, not a number"),
+    ({"conditions": {"type": "Ready"}}, "conditions: must be a list of rows, not a map"),
+    ({"conditions": "Ready"}, "conditions: must be a list of rows, not a string"),
+    ({"conditions": ["Ready"]}, "conditions[0]: must be a map with type, status, reason, health, message"),
     ({"conditions": [{"type": "Ready", "healt": "Healthy"}]}, "unknown key 'healt'; did you mean health?"),
     ({"conditions": [{"health": "Healthy"}]}, "conditions[0].type: is missing"),
     ({"conditions": [{"type": "Ready"}]}, "conditions[0].health: is missing"),
@@ -197,20 +197,20 @@ WRONG = [
     ({"conditions": [{"type": "Ready", "health": "Fine"}]}, "'Fine'; known: Healthy, Suspended, Progressing, Missing,"),
     (
         {"conditions": [{"type": "Ready", "status": True, "health": "Healthy"}]},
-        "conditions[0].status: must be a text, not true or false; put it in quotes",
+        "conditions[0].status: must be a string, not true or false; put it in quotes",
     ),
     ({"conditions": [{"type": "Ready", "status": "true", "health": "Healthy"}]}, "'true'; did you mean True?"),
-    ({"conditions": [{"type": "Ready", "reason": [], "health": "Healthy"}]}, "conditions[0].reason: must name"),
+    ({"conditions": [{"type": "Ready", "reason": [], "health": "Healthy"}]}, "conditions[0].reason: must list"),
     ({"conditions": [{"type": "Ready", "reason": ["A", 1], "health": "Healthy"}]}, "conditions[0].reason[1]: must"),
-    ({"conditions": [{"type": "R", "health": "Healthy", "message": 5}]}, "conditions[0].message: must be a text"),
+    ({"conditions": [{"type": "R", "health": "Healthy", "message": 5}]}, "conditions[0].message: must be a string"),
     ({"phases": {"path": "status.phase"}}, "phases.words: must map each word to a health"),
     ({"phases": {"words": {"a": "Healthy"}}}, "phases.path: is missing"),
-    ({"phases": {"path": "a", "words": {True: "Healthy"}}}, "phases.words: must be a text, not true or false"),
+    ({"phases": {"path": "a", "words": {True: "Healthy"}}}, "phases.words: must be a string, not true or false"),
     ({"phases": {"path": "a", "words": {"on": "Helthy"}}}, "phases.words.on: unknown word 'Helthy'; did you"),
     ({"phases": {"path": "a", "words": {"on": "Healthy"}, "message": "a b"}}, "phases.message: 'a b' is not a path"),
     ({"otherwise": {"message": "x"}}, "otherwise.health: is missing"),
-    ({"otherwise": "Healthy"}, "otherwise: must be a mapping with health, message, not a text"),
-    ({"otherwise": {"health": "Healthy", "message": "\ud800"}}, "otherwise.message: holds half a character"),
+    ({"otherwise": "Healthy"}, "otherwise: must be a map with health, message, not a string"),
+    ({"otherwise": {"health": "Healthy", "message": "\ud800"}}, "otherwise.message: contains a lone surrogate"),
 ]
 
 
@@ -223,7 +223,7 @@ def test_a_wrong_table_is_told_which_field_and_what_would_fit(table: Any, expect
 
 @pytest.mark.parametrize("kind", ["", "Ray Cluster", "Ray\nos.exit()", "*"])
 def test_a_kind_that_could_leave_its_comment_is_refused(kind: str) -> None:
-    with pytest.raises(UserError, match="cannot be a kind"):
+    with pytest.raises(UserError, match="invalid kind"):
         to_lua(kind, RAY)
 
 

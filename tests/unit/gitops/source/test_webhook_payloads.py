@@ -171,7 +171,7 @@ def test_secrets_are_not_shown() -> None:
 
 
 def test_somebody_else_is_refused() -> None:
-    with pytest.raises(SourceRefused, match="unknown sender; supported are webhooks of Gitea, .*Azure DevOps"):
+    with pytest.raises(SourceRefused, match=r"unknown sender; supported are webhooks of Gitea, .*Azure DevOps"):
         read_pushes({"Content-Type": "application/json"}, b"{}", ALL)
 
 

@@ -1,7 +1,7 @@
-"""Resource actions: what people can do to a live manifest beside syncing it, as Argo CD's Lua scripts say.
+"""Resource actions, defined by Lua scripts as in Argo CD.
 
-In: a live manifest, an action's name and its parameters. Out: which actions there are; what an action would create or
-patch. Never: writes to a cluster; runs a user's script in this process.
+In: a live manifest, the name of an action and its parameters. Out: the available actions; the objects that an action
+creates or patches. Never: writes to a cluster; runs a user's script in this process.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What the answers of discovery and action scripts mean.
+"""Reads the results of discovery and action scripts.
 
-In: what a script returned, as JSON data. Out: Actions or Impacts; a UserError says what is wrong with the answer.
-Never: runs a script; mutates the source.
+In: the result of a script as JSON data. Out: ResourceActions or ActionImpacts; a UserError says what is wrong with the
+result. Never: runs a script; mutates the source.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LUA_TYPES: Final = {type(None): "nil", str: "string", bool: "boolean", int: "nu
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """Something that can be done to a manifest now; a disabled one is shown, but would make no sense."""
+    """An action of a live object; a disabled one is shown, but makes no sense now."""
 
     name: str
     disabled: bool = False
@@ -30,35 +30,35 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Impact:
-    """One thing that an action wants done: create this manifest, or make the source become it."""
+    """One change that an action requests: create this manifest, or patch the source to match it."""
 
     operation: Literal["create", "patch"]
     manifest: Manifest
 
 
 def actions_of(value: Any) -> list[Action]:
-    """The actions that a discovery script names, by name."""
-    # argo: an empty table is a list to its encoder. A script without a result is an error there; here it names nothing.
+    """Return the actions of a discovery script, sorted by name."""
+    # argo: an empty table is encoded as a list. A script without a result is an error there; here it has no actions.
     if value is None or value == []:
         return []
     _expect_table(value)
     if not isinstance(value, dict):
-        raise UserError("discovery must return a table from action names to what each is like, not a list")
+        raise UserError("discovery must return a table of actions by name, not a list")
     return sorted((_action(name, told) for name, told in value.items()), key=lambda action: action.name)
 
 
 def merged(first: list[Action], second: list[Action]) -> list[Action]:
-    """argo: of two actions of one name, that of the earlier script counts."""
+    """argo: of two actions with the same name, the one of the earlier script counts."""
     return sorted({action.name: action for action in (*second, *first)}.values(), key=lambda action: action.name)
 
 
 def _action(name: str, told: Any) -> Action:
-    # argo: a list says no more than an empty table does
+    # argo: a list counts as an empty table
     if isinstance(told, list):
         return Action(name)
     if not isinstance(told, dict):
         raise UserError(f"discovery: {name} must be a table, not {told!r}")
-    # argo: Go takes fields by their names in any case; a name inside the table wins over its key
+    # argo: Go matches field names case-insensitively; a name inside the table wins over its key
     fields = {field.lower(): part for field, part in told.items()}
     return Action(
         _text(fields, "name", name) or name,
@@ -72,7 +72,7 @@ def _action(name: str, told: Any) -> Action:
 def _text(fields: dict[str, Any], field: str, name: str) -> str:
     found = fields.get(field.lower(), "")
     if not isinstance(found, str):
-        raise UserError(f"discovery: {field} of {name} must be a text, not {found!r}")
+        raise UserError(f"discovery: {field} of {name} must be a string, not {found!r}")
     return found
 
 
@@ -84,7 +84,7 @@ def _flag(fields: dict[str, Any], name: str) -> bool:
 
 
 def _parameters(told: Any, name: str) -> tuple[str, ...]:
-    # argo: of a parameter nothing but its name is kept, even where that is empty
+    # argo: only the name of a parameter is kept, even if it is empty
     if told is None:
         return ()
     if isinstance(told, list) and all(
@@ -95,7 +95,7 @@ def _parameters(told: Any, name: str) -> tuple[str, ...]:
 
 
 def impacts_of(value: Any, source: Manifest) -> list[Impact]:
-    """What an action that was run on `source` wants done. One object alone is a patch of the source."""
+    """Return the changes that an action on `source` requests. A single object is a patch of the source."""
     _expect_table(value)
     if isinstance(value, dict):
         return [_impact("patch", value, source)]
@@ -116,13 +116,13 @@ def _impact(operation: Literal["create", "patch"], manifest: Any, source: Manife
     if not isinstance(manifest, dict):
         raise UserError(f"the {operation} that the script returned has no resource; give it the object to {operation}")
     if not isinstance(manifest.get("kind"), str) or not isinstance(manifest.get("apiVersion"), str):
-        raise UserError("the script returned what is no Kubernetes object: it needs apiVersion and kind")
+        raise UserError("the script did not return a Kubernetes object: it needs apiVersion and kind")
     if operation == "create":
         return Impact(operation, manifest)
     key, source_key = _key(manifest), _key(source)
     if key != source_key:
-        # argo: an action may create whatever its user may, but patch only what it was run on
-        raise UserError(f"the script wants to patch {key}; an action can patch only what it was run on, {source_key}")
+        # argo: an action may create any object that its user may create, but patch only its own object
+        raise UserError(f"the script patches {key}; an action can patch only its own object, {source_key}")
     if manifest["apiVersion"] != source["apiVersion"]:
         was = source["apiVersion"]
         raise UserError(f"the script changed apiVersion from {was} to {manifest['apiVersion']}; a patch must keep it")
@@ -130,10 +130,10 @@ def _impact(operation: Literal["create", "patch"], manifest: Any, source: Manife
 
 
 def _key(manifest: Manifest) -> ResourceKey:
-    """argo: a name that is missing is an empty one here, since only equality counts."""
+    """argo: a missing name counts as empty, because only equality matters."""
     metadata = manifest.get("metadata") or {}
     if not isinstance(metadata, dict):
-        raise UserError("the script made metadata something else than an object; change fields in it instead")
+        raise UserError("the script replaced metadata with a value that is not an object; change its fields instead")
     group, _ = split_api_version(manifest["apiVersion"])
     return ResourceKey(group, manifest["kind"], metadata.get("namespace") or "", metadata.get("name") or "")
 
@@ -144,14 +144,14 @@ def _expect_table(value: Any) -> None:
 
 
 def _restored(new: Any, old: Any) -> Any:
-    """What Lua could not carry, taken from what went in: objects that are empty, and whole numbers beyond 2^53.
+    """Restore values that Lua cannot represent from the input: empty objects, and integers above 2^53.
 
-    argo: there a script that takes the last entry out of a map gets the whole old map back; here the map is then empty.
+    argo: there, removing the last entry of a map restores the whole old map; here the map is empty then.
     """
     if isinstance(new, dict) and isinstance(old, dict):
         return {name: _restored(part, old.get(name)) for name, part in new.items()}
     if isinstance(new, list) and isinstance(old, list):
-        before = [part for part in old if part is not None]  # argo: Lua never saw the nulls of a list
+        before = [part for part in old if part is not None]  # argo: Lua does not see the nulls of a list
         before += [None] * (len(new) - len(before))
         return [_restored(part, same) for part, same in zip(new, before)]
     if new == [] and isinstance(old, dict):

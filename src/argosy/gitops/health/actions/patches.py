@@ -1,6 +1,7 @@
-"""The patch that an action's impact comes to.
+"""Builds the patch for the impact of an action.
 
-In: the source and an Impact. Out: a JSON merge patch, as small as can be. Never: touches what only a cluster writes.
+In: the source and an ActionImpact. Out: a minimal JSON merge patch. Never: changes metadata that only the cluster
+writes.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from argosy.gitops.health.actions.action_results import Impact
 from argosy.kube.objects import Manifest
 from argosy.kube.patch import merge_patch
 
-# A script that builds its object anew leaves these out, which must not read as "delete them".
+# A script that builds a new object omits these, which must not count as a deletion.
 _CLUSTERS_OWN: Final = (
     "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields",
     "resourceVersion", "selfLink", "uid",
@@ -19,7 +20,7 @@ _CLUSTERS_OWN: Final = (
 
 
 def patch_of(source: Manifest, impact: Impact) -> dict[str, Any]:
-    """The merge patch that makes the source what the impact says; `{}` where there is nothing to do."""
+    """Return the merge patch that turns the source into the manifest of the impact; `{}` if nothing changes."""
     patch: dict[str, Any] = merge_patch.diff(_without_nulls(source), _without_nulls(impact.manifest))
     changed = patch.pop("metadata", None) or {}
     metadata = {name: part for name, part in changed.items() if name not in _CLUSTERS_OWN}
@@ -27,16 +28,16 @@ def patch_of(source: Manifest, impact: Impact) -> dict[str, Any]:
 
 
 def split_status(patch: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The patch for the object, and the one for its status: each `{}` where there is nothing to do.
+    """Return the patch for the object and the one for its status; each `{}` if nothing changes.
 
-    argo: status goes to the subresource of that name, since a kind that has one ignores it elsewhere.
+    argo: status is patched through the status subresource, because a kind with one ignores it elsewhere.
     """
     rest = {name: part for name, part in patch.items() if name != "status"}
     return rest, ({"status": patch["status"]} if "status" in patch else {})
 
 
 def _without_nulls(value: Any) -> Any:
-    """As scripts see it: a null that they never saw is nothing that they took away."""
+    """Remove nulls, which scripts do not see, so that they do not count as deleted."""
     if isinstance(value, dict):
         return {name: _without_nulls(part) for name, part in value.items() if part is not None}
     if isinstance(value, list):

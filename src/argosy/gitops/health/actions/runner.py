@@ -1,7 +1,8 @@
-"""Find and run the actions of a manifest.
+"""Discovers and runs the actions of a live object.
 
-In: a live manifest, an action's name, its parameters. Out: Actions, or Impacts; a UserError names the object, the
-action, what is wrong and which actions there are. Never: runs a user's script in this process; applies an impact.
+In: a live manifest, the name of an action, its parameters. Out: ResourceActions, or ActionImpacts; a UserError names
+the object, the action, the problem and the available actions. Never: runs a user's script in this process; applies an
+impact.
 """
 
 from __future__ import annotations
@@ -18,30 +19,30 @@ from argosy.kube.objects import Manifest, key_of
 
 
 class Actions:
-    """The actions in force: those of the settings, and those that come with argosy."""
+    """Runs the actions in force: those of the settings, and the bundled ones."""
 
     def __init__(self, pool: Confined, checks: Iterable[ActionsCheck] = ()) -> None:
         self._pool = pool
         self._checks = tuple(checks)
 
     async def discover(self, manifest: Manifest) -> list[Action]:
-        """What can be done to the manifest, by name."""
+        """Return the available actions of the object, sorted by name."""
         found: list[Action] = []
         for script in self._scripts(manifest).discoveries:
             try:
                 found = merged(found, actions_of(await self._value(script, manifest, {})))
             except UserError as error:
-                told = f"its actions cannot be told: {error} ({script.where})"
+                told = f"cannot list its actions: {error} ({script.where})"
                 raise UserError(told, where=_name(manifest)) from error
         return found
 
     async def run(self, manifest: Manifest, action: str, parameters: Mapping[str, str]) -> list[Impact]:
-        """What the action wants done. argo: an action that discovery shows as disabled runs all the same."""
+        """Return the changes that the action requests. argo: a disabled action can be run, too."""
         definitions = self._scripts(manifest).definitions
         script = definitions.get(action)
         if script is None:
             known = f"its actions are {', '.join(sorted(definitions))}" if definitions else "its kind has no actions"
-            raise UserError(f"there is no action {action!r}; {known}", where=_name(manifest))
+            raise UserError(f"no action {action!r}; {known}", where=_name(manifest))
         try:
             return impacts_of(await self._value(script, manifest, parameters), manifest)
         except UserError as error:

@@ -1,7 +1,7 @@
-"""Which scripts serve a kind's actions.
+"""Finds the scripts of the actions of a kind.
 
-In: the actions of the settings, and the folders `rules/<group>/<Kind>/actions`. Out: scripts, each with who wrote it.
-Never: runs one; makes a path of what a manifest says.
+In: the actions of the settings, and the folders `rules/<group>/<Kind>/actions`. Out: scripts with their origin.
+Never: runs one; builds a path from the content of a manifest.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from argosy.kube.names import GroupKind
 
 
 class Script(NamedTuple):
-    """A script's text and where it stands. Ours may run in this process."""
+    """Text and location of a script. Bundled ones may run in this process."""
 
     text: str
     where: str
@@ -28,22 +28,22 @@ class Script(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ActionScripts:
-    """The discovery scripts of a kind, the most important first, and its actions by name."""
+    """The discovery scripts of a kind, in order of precedence, and its action scripts by name."""
 
     discoveries: tuple[Script, ...] = ()
     definitions: Mapping[str, Script] = field(default_factory=dict)
 
 
 def scripts_for(group: str, kind: str, checks: Iterable[ActionsCheck]) -> ActionScripts:
-    """What serves this kind, all told."""
+    """Return the scripts of the settings and the bundled ones for this kind."""
     bundled = bundled_actions().get(GroupKind(group, kind), ActionScripts())
-    # argo: for actions only the exact key counts; patterns with wildcards are for health
+    # argo: actions need an exact key; wildcards work for health only
     check = next((check for check in checks if check.pattern == key_text(group, kind)), None)
     if check is None:
         return bundled
     discoveries = (Script(check.discovery, check.where, is_ours=False),)
     users = {action: Script(text, check.where, is_ours=False) for action, text in check.definitions.items()}
-    # argo: without mergeBuiltinActions the bundled ones are not shown, yet a discovery may name them and they run
+    # argo: without mergeBuiltinActions the bundled actions are not listed, but a discovery may name and run them
     return ActionScripts(
         discoveries + (bundled.discoveries if check.merge_builtin else ()), {**bundled.definitions, **users}
     )
@@ -51,12 +51,12 @@ def scripts_for(group: str, kind: str, checks: Iterable[ActionsCheck]) -> Action
 
 @cache
 def bundled_actions() -> Mapping[GroupKind, ActionScripts]:
-    """The actions that come with argosy, by group and kind."""
+    """Return the bundled actions, by group and kind."""
     return actions_below(RULES)
 
 
 def actions_below(folder: Path) -> dict[GroupKind, ActionScripts]:
-    """The actions of a tree in Argo CD's layout. A kind of the core group has no folder for its group."""
+    """Load the actions of a folder in Argo CD's layout. Core kinds have no folder for their group."""
     found = {}
     for discovery in sorted(folder.glob("**/actions/discovery.lua")):
         *groups, kind = discovery.parent.parent.relative_to(folder).parts

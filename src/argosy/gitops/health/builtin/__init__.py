@@ -1,7 +1,7 @@
-"""The kinds that Argo CD judges without a script.
+"""Health checks that Argo CD implements in Go, without a script.
 
-In: a live manifest. Out: an Assessment, or None where the kind is not one of them. Never: raises, whatever a field
-holds: a kind in an unknown version, or a field of a wrong type, is Unknown with a fault, as in Argo CD.
+In: a live manifest. Out: an Assessment, or None if the kind has no built-in check. Never: raises: an unknown version of
+a kind, or a field of the wrong type, is Unknown with a fault, as in Argo CD.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ANY: Final = ()
 def _check(
     group: str, kind: str, ask: Judge, versions: tuple[str, ...], called: str = ""
 ) -> tuple[tuple[str, str], Judge]:
-    """`called` is what Argo CD calls the kind where it complains."""
+    """Build the entry of a check. `display_name` is the name of the kind in Argo CD's error messages."""
     rule = f"built-in {group}/{kind}" if group else f"built-in {kind}"
 
     def check(manifest: Manifest) -> Assessment:
@@ -83,7 +83,7 @@ CHECKS: Final[Mapping[tuple[str, str], Judge]] = MappingProxyType(
 
 
 def judge(manifest: Manifest) -> Assessment | None:
-    """What Argo CD says of it where no script knows its kind, and nobody deletes it."""
+    """Return the built-in health, for objects without a script that are not being deleted."""
     group, _ = split_api_version(str(manifest.get("apiVersion", "")))
     check = CHECKS.get((group, str(manifest.get("kind", ""))))
     return check(manifest) if check else None

@@ -1,6 +1,6 @@
-"""HorizontalPodAutoscaler.
+"""Health of HorizontalPodAutoscalers.
 
-In: a live manifest of any version since v1. Out: an Assessment in Argo CD's words. Never: judges the metrics.
+In: a live manifest of any version since v1. Out: an Assessment with Argo CD's message. Never: evaluates metrics.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ def horizontal_pod_autoscaler(manifest: Manifest) -> Assessment:
 
 
 def _annotated(manifest: Manifest) -> list[Condition]:
-    """k8s: v1 has no field for conditions, so the API server writes them into an annotation, as JSON."""
+    """k8s: v1 has no conditions field, so the API server writes them into an annotation as JSON."""
     annotations = mapping(manifest, "metadata", "annotations")
     if HORIZONTAL_POD_AUTOSCALER_CONDITIONS not in annotations:
         return []
     written = text(annotations, HORIZONTAL_POD_AUTOSCALER_CONDITIONS)
     try:
         found = items({"annotation": orjson.loads(written)}, "annotation")
-        # argo: Go matches names of fields in any case.
+        # argo: Go matches field names case-insensitively.
         return [condition_of({name.lower(): value for name, value in each.items()}) for each in found]
     except ValueError as error:
         raise WrongField(f"failed to convert conditions annotation to typed: {error}") from error

@@ -1,6 +1,6 @@
-"""Job, and Argo's Workflow: work that ends.
+"""Health of Jobs and Argo Workflows.
 
-In: a live manifest. Out: an Assessment in Argo CD's words. Never: looks at the Pods that do the work.
+In: a live manifest. Out: an Assessment with Argo CD's message. Never: reads the Pods.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def job(manifest: Manifest) -> Assessment:
     ending: str | None = None
     suspended = False
     for condition in conditions(manifest):
-        # argo: only of Suspended is the condition's status read; Failed and Complete count by being there.
+        # argo: only the status of Suspended is read; Failed and Complete count if they exist.
         if condition.type == "Failed":
             failure = condition.message
         elif condition.type in ("Complete", "Suspended"):
@@ -27,7 +27,7 @@ def job(manifest: Manifest) -> Assessment:
         return Assessment(Health.DEGRADED, failure)
     if ending is None:
         return Assessment(Health.PROGRESSING)
-    # argo: a suspended Job has no message, though its condition has one.
+    # argo: the health of a suspended Job has no message, although its condition has one.
     return Assessment(Health.SUSPENDED) if suspended else Assessment(Health.HEALTHY, ending)
 
 

@@ -1,6 +1,6 @@
-"""APIService: does the API that it announces answer?
+"""Health of APIServices, from their Available condition.
 
-In: a live manifest. Out: an Assessment in Argo CD's words. Never: calls the API.
+In: a live manifest. Out: an Assessment with Argo CD's message. Never: calls the API.
 """
 
 from __future__ import annotations

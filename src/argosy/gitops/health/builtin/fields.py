@@ -1,7 +1,7 @@
-"""Reads fields of a manifest whose kind has a fixed schema.
+"""Typed access to fields of built-in kinds.
 
-In: a manifest and a path. Out: a value of the type asked for; what is absent or null is the type's zero.
-Never: guesses at a value of another type: that raises WrongField, which becomes a fault of the check.
+In: a manifest and a path. Out: a value of the requested type; a missing or null field is the zero value.
+Never: converts a value of another type: that raises FieldTypeError, which becomes a fault of the check.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from argosy.kube.objects import Manifest
 
 
 class WrongField(ValueError):
-    """A field holds a value of another type than its kind declares."""
+    """The type of a field differs from the schema of its kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Condition:
 
 
 def mapping(manifest: Manifest, *path: str) -> dict[str, Any]:
-    """Empty where any step of the path is absent."""
+    """Return an empty dict if any step of the path is missing."""
     value: Any = manifest
     for depth, name in enumerate(path):
         value = value.get(name)
@@ -59,7 +59,7 @@ def number(manifest: Manifest, *path: str) -> int:
 
 
 def optional_number(manifest: Manifest, *path: str) -> int | None:
-    """None where it is absent, for fields of which absent and 0 differ."""
+    """Return None if the field is missing, for fields whose absence differs from 0."""
     value = _leaf(manifest, path)
     if value is None or (isinstance(value, int) and not isinstance(value, bool)):
         return value
@@ -69,7 +69,7 @@ def optional_number(manifest: Manifest, *path: str) -> int | None:
 
 
 def items(manifest: Manifest, *path: str) -> list[dict[str, Any]]:
-    """The objects of a list; a null among them is an empty object."""
+    """Return the objects of a list; null becomes an empty object."""
     value = _leaf(manifest, path)
     if value is None:
         return []
@@ -100,7 +100,7 @@ def first_condition(manifest: Manifest, kind: str) -> Condition | None:
 
 
 def generations(manifest: Manifest) -> tuple[int, int]:
-    """What was asked for last, and what its controller has seen."""
+    """Return metadata.generation and status.observedGeneration."""
     return number(manifest, "metadata", "generation"), number(manifest, "status", "observedGeneration")
 
 

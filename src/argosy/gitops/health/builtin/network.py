@@ -1,6 +1,6 @@
-"""Service and Ingress: has somebody given them an address?
+"""Health of Services and Ingresses: Healthy once they have a load balancer address.
 
-In: a live manifest. Out: an Assessment without a message, as in Argo CD. Never: tries the address.
+In: a live manifest. Out: an Assessment without a message, as in Argo CD. Never: connects to the address.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def service(manifest: Manifest) -> Assessment:
 
 
 def ingress(manifest: Manifest) -> Assessment:
-    """argo: every version, and it overlooks fields of a wrong type, unlike all the others."""
+    """argo: accepts every version, and ignores fields of the wrong type, unlike the other checks."""
     value: Any = manifest
     for name in ("status", "loadBalancer", "ingress"):
         value = value.get(name) if isinstance(value, dict) else None

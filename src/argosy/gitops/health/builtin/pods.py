@@ -1,6 +1,6 @@
-"""Pod.
+"""Health of Pods.
 
-In: a live manifest of v1. Out: an Assessment in Argo CD's words. Never: judges a Pod that is a hook as one that stays.
+In: a live manifest of v1. Out: an Assessment with Argo CD's message. Never: treats a hook Pod as long-running.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def pod(manifest: Manifest) -> Assessment:
 def _is_long_running(manifest: Manifest) -> bool:
     if text(manifest, "spec", "restartPolicy") == "Always":
         return True
-    # argo: the annotation is for Pods that somebody restarts from outside. A hook must still end to have succeeded.
+    # argo: the annotation is for Pods that are restarted from outside. A hook must still complete to succeed.
     return annotation_text(manifest, IGNORE_RESTART_POLICY) == "true" and not is_hook(manifest)
 
 
 def _waiting_troubles(manifest: Manifest) -> list[str]:
-    """Only of Pods that stay: a hook whose image cannot be pulled yet would be failed for good."""
+    """Return the error messages of waiting containers. Long-running Pods only: a hook would fail permanently."""
     waiting = [mapping(each, "state", "waiting") for each in items(manifest, "status", "containerStatuses")]
     return [text(each, "message") for each in waiting if _is_trouble(text(each, "reason"))]
 

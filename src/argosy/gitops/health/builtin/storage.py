@@ -1,4 +1,4 @@
-"""PersistentVolumeClaim. In: a live manifest of v1. Out: an Assessment. Never: knows how its class binds volumes."""
+"""Health of PersistentVolumeClaims. In: a live manifest of v1. Out: an Assessment. Never: reads the StorageClass."""
 
 from __future__ import annotations
 

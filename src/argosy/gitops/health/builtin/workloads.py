@@ -1,6 +1,6 @@
-"""Deployment, StatefulSet, ReplicaSet and DaemonSet.
+"""Health of Deployments, StatefulSets, ReplicaSets and DaemonSets.
 
-In: a live manifest of apps/v1. Out: an Assessment in Argo CD's words. Never: counts Pods; it believes the status.
+In: a live manifest of apps/v1. Out: an Assessment with Argo CD's message. Never: counts Pods; trusts the status.
 """
 
 from __future__ import annotations

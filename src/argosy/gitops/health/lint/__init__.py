@@ -1,7 +1,7 @@
-"""Find what is wrong with a script before it judges anything.
+"""Lints health and action scripts.
 
-In: a script's text, and where it will run. Out: findings with lines. Never: runs the script; says more than it can
-show: what it does not know, it does not report.
+In: the text of a script, and the libraries it will run with. Out: findings with lines. Never: runs the script; reports
+anything that is not certain.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["Finding", "Purpose", "Severity", "lint"]
 def lint(
     script: str, *, open_libs: bool = False, purpose: Purpose = "health", kind: GroupKind | None = None
 ) -> list[Finding]:
-    """What is wrong with the script, by line; each thing once. `kind`: the one that it is for, where that is known."""
+    """Return the distinct findings, sorted by line. `kind` is the kind of the checked objects, if known."""
     try:
         tree = parse(script)
     except LuaSyntaxError as problem:
@@ -50,7 +50,7 @@ def lint(
             found += _follow(tree, scopes, purpose, limits, missing)
             break
         except (GaveUp, RecursionError):
-            continue  # too winding: once more, less exactly; in the end nothing is known
+            continue  # too complex: try again with less precision; the last attempt may find nothing
     return sorted(set(found), key=lambda one: (one.line, one.rule, one.message))
 
 

@@ -1,7 +1,7 @@
-"""Walk every way through a script, knowing on each what was tested and assigned.
+"""Follows every execution path of a script, and tracks tests and assignments on each.
 
-In: a script's tree. Out: what was seen on the ways: answers, branches, and uses of what may be nil. Never: runs the
-script; takes more steps than it may, then `GaveUp` says that nothing is known.
+In: the tree of a script. Out: results, reached branches, and uses of values that may be nil. Never: runs the script;
+takes more than the allowed steps: then it raises `AnalysisAborted`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _Split = Callable[[State], tuple[list[State], list[State]]]
 
 
 class Flow(Evaluation):
-    """`reached` has every statement, clause and else-block that some way comes to; `entered` the clauses taken."""
+    """`reached` has every statement, clause and else-block that some path reaches; `entered` the clauses taken."""
 
     def __init__(self, script: Block, scopes: Scopes, limits: Limits, missing: Collection[Variable] = ()) -> None:
         super().__init__(script, scopes, limits, missing)
@@ -61,14 +61,14 @@ class Flow(Evaluation):
         self.answers = frame.returned
 
     def run_alone(self, function: Function) -> None:
-        """The ways through a function of which nobody knows who calls it."""
+        """Follow the paths of a function whose callers are unknown."""
         self.frames.append(Frame(function))
         self.block(function.body, [State()])
         self._finish(self.frames.pop())
 
     def _finish(self, frame: Frame) -> None:
         if frame.waiting:
-            self.give_up()  # a jump backwards
+            self.give_up()  # a backward jump
 
     def thinned(self, states: list[State]) -> list[State]:
         is_in_loop = any(frame.broken for frame in self.frames)
@@ -182,7 +182,7 @@ class Flow(Evaluation):
     def _for_in(self, node: ForIn, states: list[State]) -> list[State]:
         variables = [self.scopes.variables[name] for name in node.names]
         after: list[State] = []
-        entering: dict[Variable | None, list[State]] = {}  # by the variable that holds a part of `obj`
+        entering: dict[Variable | None, list[State]] = {}  # by the loop variable that holds a part of `obj`
         for state in states:
             for begun, results, _ in self.evaluate_all(node.values, state):
                 source = results[0].source if results else None
@@ -208,7 +208,7 @@ class Flow(Evaluation):
         return [state.forgetting_all(variables) for state in after]
 
     def _rounds(self, body: Block, states: list[State], head: _Split, tail: _Split | None = None) -> list[State]:
-        """Round and round, until a round brings no state that was not seen; the states that leave the loop."""
+        """Iterate the loop until no new state appears; return the states that leave it."""
         self.frames[-1].broken.append([])
         left: list[State] = []
         seen: set[object] = set()

@@ -1,6 +1,6 @@
-"""What expressions give on one way through a script, and which ways a test leaves.
+"""Evaluates expressions on one execution path, and splits paths at tests.
 
-In: an expression and a state. Out: the states after it, each with what the expression then gives. Never: runs anything.
+In: an expression and a state. Out: the states after it, each with the value of the expression. Never: runs a script.
 """
 
 from __future__ import annotations
@@ -42,16 +42,17 @@ from argosy.gitops.health.lua.syntax.tree import (
 )
 
 Ways = list[tuple[State, Result]]
-Many = list[tuple[State, list[Result], bool]]  # the last says that there may be more results
+Many = list[tuple[State, list[Result], bool]]  # the bool says that there may be more values
 Split = tuple[list[State], list[State]]
 _EQUALITY = ("==", "~=")
-_ORDER = {"<": (False, True), ">": (True, True), "<=": (True, False), ">=": (False, False)}  # turned round; as `<`
-_BY_PLACE = "[1]"  # stands for all entries of a table that have no name
+# Operator → (swap the operands, truth of `<`).
+_ORDER = {"<": (False, True), ">": (True, True), "<=": (True, False), ">=": (False, False)}
+_BY_PLACE = "[1]"  # represents all entries of a table without a name
 
 
 class Evaluation(Ground):
     def block(self, block: Block, states: list[State]) -> list[State]:
-        raise NotImplementedError  # whoever walks statements knows how
+        raise NotImplementedError  # implemented by the statement analysis
 
     # -- variables --
 
@@ -65,7 +66,7 @@ class Evaluation(Ground):
 
     def put(self, state: State, place: Place, result: Result) -> State:
         if result.place is not None and result.value.may_be(TABLE) and not self.is_of_subject(result.place, state):
-            state = state.letting_go(result.place)  # from here on, two names change one table
+            state = state.letting_go(result.place)  # from now on, two names refer to one table
             result = Result(result.value)
         return state.setting(place, result)
 
@@ -126,7 +127,7 @@ class Evaluation(Ground):
         return [(state, ANYTHING)]
 
     def evaluate_all(self, nodes: tuple[Expression, ...], state: State) -> Many:
-        """All values of a list of expressions; the last one, if it is a call, may give many."""
+        """Evaluate a list of expressions; a call at the end may return several values."""
         found: Many = [(state, [], False)]
         for place, node in enumerate(nodes):
             is_last = place == len(nodes) - 1
@@ -141,7 +142,7 @@ class Evaluation(Ground):
         return found
 
     def evaluate_index(self, node: Index, state: State) -> list[tuple[State, Result, str | None]]:
-        """The base, and the key if it is one text."""
+        """Return the base, and the key if it is a single string."""
         found = []
         for done, base in self.evaluate(node.base, state):
             done = self.note_nil(base, done, node.line, "indexed")
@@ -230,7 +231,7 @@ class Evaluation(Ground):
     def _library(self, node: Call, state: State, results: list[Result]) -> Many:
         name = self.builtin(node.function)
         if name == "error":
-            return []  # nothing comes after it
+            return []  # execution ends here
         if name in ("ipairs", "pairs") and results:
             state = self.note_nil(results[0], state, node.line, "iterated")
             return [(state, [Result(TRUTHY, source=results[0])], True)]
@@ -243,7 +244,7 @@ class Evaluation(Ground):
         return [(state if name in HARMLESS else self._hand_over(state, results), [], True)]
 
     def _follow(self, function: Function, state: State, results: list[Result]) -> Many:
-        """Into a function of the script, with these arguments."""
+        """Follow a call into a function of the script, with these arguments."""
         if len(self.frames) > MOST_CALLS or any(frame.function is function for frame in self.frames):
             for variable in self.changed_by(function):
                 state = state.forgetting((variable,))
@@ -265,7 +266,7 @@ class Evaluation(Ground):
         return _unlike(after)
 
     def _taken_along(self, state: State, result: Result) -> Result:
-        """A result that outlives the function whose local it lies in."""
+        """Detach a result from the local variable of the function that returned it."""
         place = result.place
         if place is None or (place[0] is self.subject):
             return result
@@ -276,7 +277,7 @@ class Evaluation(Ground):
     # -- tests --
 
     def branch(self, node: Expression, state: State) -> Split:
-        """The states in which it is true, and those in which it is not."""
+        """Return the states in which the expression is true, and those in which it is false."""
         self.step(state)
         match node:
             case Logical():
@@ -324,7 +325,7 @@ def _constant(node: Constant) -> Value:
 
 
 def _number_of(state: State, given: Result) -> Many:
-    """After `tonumber(given)`: of nil it makes nil, of anything else nobody knows."""
+    """Evaluate `tonumber(argument)`: nil for nil, unknown for anything else."""
     nil, other = given.value.only(ONLY_NIL), given.value.without(ONLY_NIL)
     found: Many = []
     for value, result in ((nil, Result(exactly(NIL))), (other, ANYTHING)):
@@ -335,7 +336,7 @@ def _number_of(state: State, given: Result) -> Many:
 
 
 def _unlike(ways: Many) -> Many:
-    """The same ways, each once."""
+    """Remove duplicate paths."""
     seen = {}
     for way in ways:
         state, results, is_open = way
@@ -380,7 +381,7 @@ def _equal(state: State, left: Result, right: Result) -> tuple[State | None, Sta
 
 
 def _typed(state: State, place: Place, atom: Atom) -> tuple[State | None, State | None]:
-    """After `type(place) == word`."""
+    """Narrow the state after `type(location) == type_name`."""
     value = state.look(place)
     if atom == text("nil"):
         return state.narrowed(place, value.only(ONLY_NIL)), state.narrowed(place, value.without(ONLY_NIL))

@@ -1,6 +1,6 @@
-"""What a check of a script found.
+"""Findings of the linter.
 
-In, out: nothing but values. Never: judges.
+In, out: values. Never: contains logic.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Severity = Literal["error", "warning"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`advice` says what to do; an error makes the script fail or answer wrongly, a warning may."""
+    """`advice` says what to do. An error makes the script fail or return a wrong result; a warning may do so."""
 
     rule: str  # AGY401, …
     line: int

@@ -1,9 +1,9 @@
-"""What is known at one point of a script, on one way through it.
+"""The knowledge about variables at one point of a script, on one execution path.
 
-In: assignments and tests, as they come. Out: what a place can hold. Never: changes a state that another way holds:
-every change makes a new one.
+In: assignments and tests. Out: the possible values of a location. Never: mutates a state: every change returns a new
+one.
 
-A place is a variable and a row of constant keys below it, such as obj, status, phase.
+A location is a variable and a sequence of constant keys below it, such as obj, status, phase.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ Fact = tuple[str, Hashable, Hashable]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What an expression gives: a value, and where it lies or what it was made of."""
+    """The value of an expression, with its location or its parts."""
 
     value: Value
     place: Place | None = None
-    fields: Mapping[str, Result] | None = None  # of a table that was just made
+    fields: Mapping[str, Result] | None = None  # of a table constructor
     has_all_fields: bool = False
-    type_of: Place | None = None  # it is the name of the type of what lies there
-    source: Result | None = None  # it goes through this, as ipairs and pairs do
+    type_of: Place | None = None  # the result is the type name of the value at this location
+    source: Result | None = None  # the table that an iterator such as ipairs or pairs goes through
 
     def key(self) -> Hashable:
         fields = None if self.fields is None else frozenset((name, part.key()) for name, part in self.fields.items())
@@ -42,13 +42,13 @@ ANYTHING = Result(UNKNOWN)
 @dataclass(frozen=True, slots=True)
 class State:
     values: Mapping[Place, Value] = field(default_factory=dict)
-    aliases: Mapping[Variable, Place] = field(default_factory=dict)  # a local that is another name of a place
-    facts: Mapping[Fact, bool] = field(default_factory=dict)  # comparisons that were decided
-    closed: frozenset[Place] = frozenset()  # tables whose every field is known
+    aliases: Mapping[Variable, Place] = field(default_factory=dict)  # local → the location that it is an alias of
+    facts: Mapping[Fact, bool] = field(default_factory=dict)  # results of comparisons on this path
+    closed: frozenset[Place] = frozenset()  # tables with no unknown fields
     elements: frozenset[Variable] = frozenset()  # loop variables that hold a part of `obj`
-    used: frozenset[Place] = frozenset()  # what was already indexed: it would have failed there
-    is_merged: bool = False  # ways were joined here, so that not all that seems possible is
-    _key: list[Hashable] = field(default_factory=list, init=False, compare=False, repr=False)  # once it was asked for
+    used: frozenset[Place] = frozenset()  # locations that were indexed before: a nil would have failed there
+    is_merged: bool = False  # paths were joined, so some combinations of values are impossible
+    _key: list[Hashable] = field(default_factory=list, init=False, compare=False, repr=False)  # cached
 
     @property
     def key(self) -> Hashable:
@@ -74,7 +74,7 @@ class State:
         return exactly(NIL) if place[:-1] in self.closed else UNKNOWN
 
     def is_empty(self, result: Result) -> bool:
-        """Is it a table of the script's own in which there is nothing yet?"""
+        """True if the result is a table of the script without entries."""
         if result.place is None:
             return result.has_all_fields and not result.fields
         if result.place not in self.closed:
@@ -83,7 +83,7 @@ class State:
         return all(value.must_be(NIL) for value in below)
 
     def narrowed(self, place: Place | None, value: Value) -> State | None:
-        """This way, now that the place is known to hold no more than that; None if that cannot be."""
+        """Return the state in which the location has this value; None if that is impossible."""
         if value.is_impossible:
             return None
         if place is None or self.values.get(place) == value:
@@ -99,7 +99,7 @@ class State:
         return replace(self, used=self.used | {place})
 
     def forgetting(self, place: Place) -> State:
-        """Nothing is known any more of what lies here and below."""
+        """Return the state without knowledge about the location and everything below it."""
         size = len(place)
         if size == 1:
             return self.forgetting_all(place)
@@ -118,7 +118,7 @@ class State:
         )
 
     def forgetting_all(self, variables: Collection[Variable]) -> State:
-        """These variables are no more."""
+        """Return the state without these variables."""
         if not variables:
             return self
         return State(
@@ -140,14 +140,14 @@ class State:
         )
 
     def letting_go(self, place: Place) -> State:
-        """A table was handed to someone who may change it."""
+        """Return the state after a table was passed to code that may change it."""
         if place not in self.closed and not any(other[:-1] == place for other in self.values):
             return self
         value = self.look(place)
         return replace(self.forgetting(place), values={**self.forgetting(place).values, place: value})
 
     def setting(self, place: Place, result: Result) -> State:
-        """After an assignment of the result to the place."""
+        """Return the state after the result was assigned to the location."""
         after = self.forgetting(place)
         values = {**after.values, place: result.value}
         closed = after.closed
@@ -159,12 +159,12 @@ class State:
         return replace(after, values=values, closed=closed)
 
     def naming(self, variable: Variable, place: Place) -> State:
-        """After an assignment of what lies at the place to a variable."""
+        """Return the state after the value at the location was assigned to a variable."""
         after = self.forgetting((variable,))
         return replace(after, aliases={**after.aliases, variable: place})
 
     def join(self, other: State) -> State:
-        """What holds on both ways."""
+        """Return what is known on both paths."""
         places = self.values.keys() | other.values.keys()
         values = {place: self.look(place).join(other.look(place)) for place in places}
         return State(
@@ -183,7 +183,7 @@ def _root(side: Hashable) -> Any:
 
 
 def thinned(states: list[State], subject: Variable | None, most: int) -> list[State]:
-    """The same ways, each once; where there are too many, those alike but for `obj` become one."""
+    """Remove duplicate states; if there are too many, join those that differ only in `obj`."""
     if len(states) < 2:
         return states
     unlike = list({state.key: state for state in states}.values())

@@ -1,7 +1,7 @@
-"""AGY409: a check that answers Healthy for the result of an older spec.
+"""AGY409: checks that return Healthy for the status of an older spec.
 
-In: a script's tree, and the kind that it is for. Out: findings. Never: reports a kind whose operator is not known to
-advance observedGeneration: for such a kind a comparison would wait for ever.
+In: the tree of a script, and its kind. Out: findings. Never: reports a kind whose operator may not advance
+observedGeneration: then a comparison would wait forever.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WORKLOADS: Final = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet")
 
 
 def check_generations(script: Block, kind: GroupKind) -> Iterator[Finding]:
-    """Finds a script that reads the status and answers Healthy, but never reads observedGeneration."""
+    """Report a script that reads the status and returns Healthy, but never reads observedGeneration."""
     line = _find_line(script, "Healthy")
     if line is None or not _reads_status(script) or _find_line(script, _OBSERVED) is not None:
         return
@@ -41,10 +41,10 @@ def check_generations(script: Block, kind: GroupKind) -> Iterator[Finding]:
 
 @cache
 def reports_generation(kind: GroupKind) -> bool:
-    """True if the operators of this kind advance a number in status.observedGeneration.
+    """True if the operator of this kind advances a number in status.observedGeneration.
 
-    The bundled check for the kind then reads `obj.status.observedGeneration`. Kinds of the Gateway API have the field
-    in their conditions only, and that of a Rollout is a string: their checks read it otherwise.
+    Then the bundled check of the kind reads `obj.status.observedGeneration`. Gateway API kinds have the field only in
+    their conditions, and a Rollout has a string: their checks read it differently.
     """
     rule = bundled_rules().get(kind)
     if kind.group == "apps" and kind.kind in _WORKLOADS:

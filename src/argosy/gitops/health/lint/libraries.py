@@ -1,6 +1,6 @@
 """AGY407: libraries and functions that do not exist where a script runs.
 
-In: a script's tree. Out: findings. Never: knows more of Argo CD's engines than which names they have.
+In: the tree of a script. Out: findings. Never: checks more than the names that Argo CD's engine defines.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from argosy.gitops.health.lua.syntax.tree import (
 
 _RULE = "AGY407"
 
-# argo: a user's check has base, table and package only; with open libraries these too.
+# argo: a user's check has only base, table and package; with open libraries also these.
 _OPEN = frozenset({"string", "math", "io", "debug", "coroutine", "channel", "os"})
 _NOWHERE = frozenset({"bit", "bit32", "utf8", "jit", "ffi"})
 _SAFE_OS = frozenset({"time", "date"})
 _REFUSED_OS = frozenset({"execute", "exit", "getenv", "remove", "rename", "setenv", "setlocale", "tmpname"})
 _NO_TABLE_FUNCTION = {"unpack": "unpack(…)", "pack": "{…}"}
 
-_WHERE = "a check runs without it unless useOpenLibs is set for its kind"
+_WHERE = "it needs useOpenLibs for the kind of the check"
 
 
 def check_libraries(script: Block, scopes: Scopes, *, open_libs: bool) -> Iterator[Finding]:
@@ -59,7 +59,7 @@ class _Libraries:
         self._of_object = _holding_object(script, scopes)
 
     def _library_of(self, base: Name) -> str:
-        """The global library that is meant, unless the script made a global of that name itself or tests for it."""
+        """Return the name of the global library, unless the script assigns or tests a global of that name."""
         variable = self._scopes.variables[base]
         if not variable.is_global or variable.values or base.name in self._tested:
             return ""
@@ -76,13 +76,13 @@ class _Libraries:
         elif name in _OPEN and not self._open_libs:
             yield Finding(_RULE, line, f"there is no library {name} here", _WHERE)
         elif name in ("io", "debug") and self._open_libs:
-            yield Finding(_RULE, line, f"{name} is not permitted here", "a check can only look at obj", "warning")
+            yield Finding(_RULE, line, f"{name} is not permitted here", "a check can only read obj", "warning")
 
     def member(self, line: int, base: Name, key: str) -> Iterator[Finding]:
         yield from self.library(line, base)
         name = self._library_of(base)
         if name == "os" and self._open_libs and key in _REFUSED_OS:
-            yield Finding(_RULE, line, f"os.{key} is not permitted here", "a check can only look at obj", "warning")
+            yield Finding(_RULE, line, f"os.{key} is not permitted here", "a check can only read obj", "warning")
         elif name == "table" and key in _NO_TABLE_FUNCTION:
             yield Finding(_RULE, line, f"Lua 5.1 has no table.{key}", f"write {_NO_TABLE_FUNCTION[key]}")
         elif self._is_safe_os(self._scopes.variables[base]) and key not in _SAFE_OS:
@@ -105,12 +105,12 @@ class _Libraries:
         yield Finding(
             _RULE,
             node.line,
-            f"a text has no method {node.name} here: there is no library string",
-            f"{_WHERE}; compare whole texts instead",
+            f"a string has no method {node.name} here: there is no library string",
+            f"{_WHERE}; compare whole strings instead",
         )
 
     def _is_text(self, base: Expression) -> bool:
-        """Certainly a text: written so, or a part of `obj`, which holds no functions."""
+        """True if the value is certainly a string: a literal, or a part of `obj`, which contains no functions."""
         match base:
             case String() | Concat():
                 return True
@@ -138,7 +138,7 @@ def _root(node: Node) -> Node:
 
 
 def _holding_object(script: Block, scopes: Scopes) -> set[Variable]:
-    """`obj`, and the locals that only ever hold a part of it: set once from it, or looping over it."""
+    """Return `obj` and the locals that only hold a part of it: assigned once from it, or looping over it."""
     subject = scopes.globals.get("obj")
     if subject is None or subject.values:
         return set()

@@ -1,7 +1,7 @@
-"""AGY401 and AGY403: globals that are read, and that nobody ever sets.
+"""AGY401 and AGY403: globals that are read but never set.
 
-In: a script's tree. Out: which globals are certainly nil, and findings with the name that was meant. Never: speaks of a
-name that the script tests, or of any name where the script may set globals in ways that the text does not show.
+In: the tree of a script. Out: the globals that are certainly nil, and findings with the probable name. Never: reports a
+name that the script tests, or any name if the script may set globals dynamically.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from argosy.gitops.health.lua.syntax.tree import (
     While,
 )
 
-# argo: what base, table and package give a script, and what it is handed; the libraries are AGY407's.
+# argo: the names of base, table and package, and the arguments of a script; AGY407 checks the libraries.
 _GIVEN = frozenset(
     {
         *("assert", "collectgarbage", "dofile", "error", "getfenv", "getmetatable", "ipairs", "load", "loadfile"),
@@ -46,7 +46,7 @@ _LIBRARIES = frozenset(
     {"string", "math", "io", "debug", "coroutine", "channel", "os", "bit", "bit32", "utf8", "jit", "ffi"}
 )
 _MAY_SET_ANY = frozenset({"_G", "getfenv", "setfenv", "load", "loadstring", "loadfile", "dofile", "module"})
-_OLD_VARARGS = "arg"  # argo: its engine has this in a function with `...`
+_OLD_VARARGS = "arg"  # argo: its engine defines this in a function with `...`
 _OF_OBJECT = frozenset({"status", "metadata", "spec", "kind", "apiVersion"})
 _MEANT = {"null": "nil", "none": "nil", "undefined": "nil", "resource": "obj", "this": "obj", "self": "obj"}
 _WORDS = frozenset(map(str, Health))
@@ -55,7 +55,7 @@ _NIL_TESTS = (*_CATCHES, "type")
 
 
 def tested_names(script: Block) -> Iterator[str]:
-    """Names that the script asks for: whoever asks knows that they may be missing."""
+    """Yield the names that the script tests for nil, so its author knows that they may be missing."""
     for node in walk(script):
         match node:
             case (
@@ -74,7 +74,7 @@ def tested_names(script: Block) -> Iterator[str]:
 
 
 def missing_names(script: Block, scopes: Scopes) -> set[Variable]:
-    """The globals that are nil wherever they are read."""
+    """Return the globals that are nil wherever they are read."""
     if not _MAY_SET_ANY.isdisjoint(scopes.globals):
         return set()
     known = _GIVEN | _LIBRARIES | {_OLD_VARARGS} | set(tested_names(script))
@@ -82,7 +82,7 @@ def missing_names(script: Block, scopes: Scopes) -> set[Variable]:
 
 
 def check_names(script: Block, scopes: Scopes, missing: Set[Variable]) -> Iterator[Finding]:
-    """Each name once: where it first makes the script fail, else where it is first read."""
+    """Report each name once: where it first makes the script fail, else where it is first read."""
     caught = _caught(script)
     severe = {} if not missing else dict(_fatal_uses(script))
     own = {variable.name for variable in scopes.variables.values() if not variable.is_global or variable.values}
@@ -106,7 +106,7 @@ def inside_functions(script: Block) -> set[Node]:
 
 
 def _caught(script: Block) -> set[Node]:
-    """What lies in functions that are run so that their failing does no harm."""
+    """Return the nodes in functions that are called through pcall or xpcall."""
     return {
         inner
         for node in walk(script)
@@ -118,7 +118,7 @@ def _caught(script: Block) -> set[Node]:
 
 
 def _fatal_uses(script: Block) -> Iterator[tuple[Node, str]]:
-    """Nodes that may not be nil, or the script fails; and what it answers."""
+    """Yield the nodes that must not be nil, or the script fails or returns nil, with the kind of use."""
     inside = inside_functions(script)
     for node in walk(script):
         match node:
@@ -159,7 +159,7 @@ def _same_letters(name: str) -> str | None:
 
 
 def near_keyword(line: str) -> str:
-    """What a line that does not parse was probably meant to say, as advice; or nothing."""
+    """Return advice about a misspelled keyword in a line that does not parse; empty if there is none."""
     for word in line.replace("(", " ").replace("{", " ").split():
         if word.isalpha() and word not in KEYWORDS and len(word) > 3:
             near = get_close_matches(word, sorted(KEYWORDS), 1, 0.75)
@@ -169,12 +169,12 @@ def near_keyword(line: str) -> str:
 
 
 def check_beginning(script: str) -> Iterator[Finding]:
-    """What LuaJIT passes over there and Argo CD's engine does not."""
-    # argo: its lexer knows neither, and calls the first sign an invalid token
+    """Report a start of the script that LuaJIT skips and Argo CD's engine rejects."""
+    # argo: its lexer reports the first character as an invalid token
     if script.startswith(BYTE_ORDER_MARK):
         what, advice = "begins with a byte order mark", "save it as UTF-8 without one"
     elif script.startswith("#"):
-        what, advice = "begins with a line of #", "take this line out; comments begin with --"
+        what, advice = "begins with a line of #", "remove this line; comments begin with --"
     else:
         return
     yield Finding("AGY401", 1, f"{what}, which Argo CD does not read", advice, "warning")

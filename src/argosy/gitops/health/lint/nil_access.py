@@ -1,6 +1,7 @@
-"""AGY403: uses of what may be nil, which end a script with an error.
+"""AGY403: uses of values that may be nil, which make the script fail.
 
-In: the uses that a walk noted. Out: findings. Never: reports what every object has, or what only a schema could tell.
+In: the uses found by the control flow analysis. Out: findings. Never: reports a field that every object has, or one
+that only a schema could confirm.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ _FAILS = {
     "indexed": "is indexed, but may be nil: then the script fails",
     "iterated": "is iterated, but may be nil: then the script fails",
     "counted": "is counted with #, but may be nil: then the script fails",
-    "joined": "is joined into a text, but may be nil: then the script fails",
+    "joined": "is concatenated, but may be nil: then the script fails",
 }
 
 
 def check_nils(uses: Iterable[NilUse], purpose: Purpose) -> Iterator[Finding]:
     for use in uses:
         if purpose != "health" and use.names[1] == "spec":
-            continue  # an action is written for a kind that has a spec
+            continue  # an action is written for a kind with a spec
         severity = _severity(use)
         if severity is not None:
             chain = _spelled(use.names)
@@ -46,10 +47,10 @@ def _advice(use: NilUse, chain: str) -> str:
 
 
 def _severity(use: NilUse) -> Severity | None:
-    """None: nobody can tell from the script that it may be missing."""
+    """Return the severity; None if the script does not show that the field may be missing."""
     first, below = use.names[1], use.names[2:]
     if use.is_element:
-        # What lies in a list is up to the kind; of its texts, only these are there by convention.
+        # The fields of list elements depend on the kind; only these exist by convention.
         return "warning" if use.how == "joined" and not below and first not in _OF_EVERY_ELEMENT else None
     if first in _ALWAYS:
         if not below or below[0] not in _OPTIONAL_METADATA:

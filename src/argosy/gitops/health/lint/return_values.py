@@ -1,6 +1,6 @@
-"""AGY401: what a script answers; AGY402: whether its answer can change.
+"""AGY401: invalid results of a script; AGY402: results that never change.
 
-In: the ways through a script. Out: findings. Never: guesses: an answer that the text does not tell counts as any.
+In: the execution paths of a script. Out: findings. Never: guesses: an unknown result counts as any result.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ _RETURN_A_TABLE = 'return a table such as {status = "Progressing", message = "�
 
 @dataclass(slots=True)
 class _At:
-    """What the answers of one `return` can be."""
+    """The possible results of one `return`."""
 
     statuses: list[Value] = field(default_factory=list)
     messages: list[Value] = field(default_factory=list)
-    others: set[str] = field(default_factory=set)  # fields of answers that have no status
+    others: set[str] = field(default_factory=set)  # fields of results without a status
     kinds: list[Value] = field(default_factory=list)
     has_merged: bool = False
 
 
 def returns_nowhere(script: Block) -> bool:
-    """Is there no `return` at all outside the functions in it?"""
+    """True if the script has no `return` outside its functions."""
     inside = inside_functions(script)
     return not any(isinstance(node, Return) and node not in inside for node in walk(script))
 
 
 def check_end(flow: Flow, purpose: Purpose) -> Iterator[Finding]:
-    """Can it end without an answer?"""
+    """Report a script that can end without a result."""
     if any(not state.is_merged for state in flow.fell_off):
         yield Finding(
             _RULE,
             flow.script.last_line,
-            "the script can come to its end without returning anything",
-            "return a table on every way; end the script with `return hs`"
+            "the script can end without returning a result",
+            "return a table on every path; end the script with `return hs`"
             if purpose == "health"
             else "end with a return",
         )
@@ -73,7 +73,7 @@ def check_answers(flow: Flow, purpose: Purpose) -> Iterator[Finding]:
 
 
 def _part(state: State, answer: Result, name: str) -> Value:
-    """A field of an answer; argo: in any case, but as it is written if it is there so."""
+    """Return a field of a result. argo: case-insensitive, but an exact match wins."""
     if not answer.value.may_be(TABLE):
         return exactly(NIL)
     parts = _parts(state, answer)
@@ -87,7 +87,7 @@ def _part(state: State, answer: Result, name: str) -> Value:
 
 
 def _parts(state: State, answer: Result) -> dict[str, Value]:
-    """The fields that are known not to be nil, or not known to be."""
+    """Return the fields that may be set."""
     if answer.place is not None:
         known = {place[-1]: value for place, value in state.values.items() if place[:-1] == answer.place}
     else:
@@ -105,7 +105,7 @@ def _check_kind(node: Return, at: _At, purpose: Purpose) -> Iterator[Finding]:
         yield Finding(_RULE, node.line, f"returns a {wrong[0]}, not a table", advice)
     elif atoms == {NIL}:
         yield Finding(
-            _RULE, node.line, "returns nil, which is no answer", advice, "warning" if purpose == "health" else "error"
+            _RULE, node.line, "returns nil, not a result", advice, "warning" if purpose == "health" else "error"
         )
 
 
@@ -127,12 +127,12 @@ def _check_status(node: Return, at: _At, script: Block) -> Iterator[Finding]:
             yield _unknown_word(str(word), node, script)
         elif kind not in ("string", "nil"):
             yield Finding(
-                _RULE, node.line, f"returns a status that is a {kind}, not a text", f"one of {', '.join(WORDS)}"
+                _RULE, node.line, f"returns a status that is a {kind}, not a string", f"one of {', '.join(WORDS)}"
             )
     for kind in sorted({kind for kind, _ in _atoms(at.messages)} - {"string", "nil"}):
         if not at.has_merged or all(_is_wrong(message) for message in at.messages):
-            advice = "its object is Unknown; give a text, such as tostring(…) makes"
-            yield Finding(_RULE, node.line, f"returns a message that is a {kind}, not a text", advice)
+            advice = "its object is Unknown; return a string, for example with tostring(…)"
+            yield Finding(_RULE, node.line, f"returns a message that is a {kind}, not a string", advice)
 
 
 def _is_wrong(message: Value) -> bool:
@@ -145,10 +145,10 @@ def _atoms(values: list[Value]) -> list[Atom]:
 
 def _without_status(others: set[str]) -> str:
     if not others:
-        return "an empty answer counts as none; set a status before this line on every way"
+        return "an empty table counts as no result; set a status before this line on every path"
     near = get_close_matches("status", sorted(others), 1, 0.6)
-    hint = f"call it status, not {near[0]}" if near else "set a status before this line on every way"
-    return f"an answer without a status makes its object Unknown; {hint}"
+    hint = f"call it status, not {near[0]}" if near else "set a status before this line on every path"
+    return f"a result without a status makes its object Unknown; {hint}"
 
 
 def _unknown_word(word: str, node: Return, script: Block) -> Finding:
@@ -159,7 +159,7 @@ def _unknown_word(word: str, node: Return, script: Block) -> Finding:
 
 
 def _lines_of(word: str, script: Block) -> Iterator[int]:
-    """Where it is given as a status; else where it stands and is not compared with."""
+    """Yield the lines where the word is used as a status; else where it occurs outside comparisons."""
     compared: set[Node] = set()
     others: list[Node] = []
     for node in walk(script):
@@ -178,7 +178,7 @@ def _lines_of(word: str, script: Block) -> Iterator[int]:
 
 
 def _check_variety(flow: Flow, places: dict[Return, _At]) -> Iterator[Finding]:
-    """AGY402: only where every answer is known."""
+    """Report AGY402, only if every result is known."""
     statuses = [status for at in places.values() for status in at.statuses]
     if not statuses or any(status.is_open for status in statuses):
         return
@@ -188,14 +188,14 @@ def _check_variety(flow: Flow, places: dict[Return, _At]) -> Iterator[Finding]:
         yield Finding(
             "AGY402",
             line,
-            f"can never be Healthy: every answer is {' or '.join(sorted(words))}",
-            "a sync waits for Healthy for ever; answer Healthy where the object is ready",
+            f"can never be Healthy: every result is {' or '.join(sorted(words))}",
+            "a sync would wait forever; return Healthy when the object is ready",
         )
     elif words == {"Healthy"} and not flow.fell_off and not any(status.may_be(NIL) for status in statuses):
         yield Finding(
             "AGY402",
             line,
-            "is always Healthy, whatever the object says",
-            "a sync never waits for it and a failure never shows; look at status, or leave the check out",
+            "is always Healthy, whatever the status of the object is",
+            "a sync never waits for it and a failure never shows; read the status, or remove the check",
             "warning",
         )

@@ -1,7 +1,7 @@
 """AGY408: comparisons of a field with a value that the schema of its kind excludes.
 
-In: a script, the OpenAPI schema of the kind it judges. Out: findings that name the allowed values.
-Never: reports a field that it cannot follow to `obj`, a field without an enum, or a script that accepts an allowed
+In: a script, the OpenAPI schema of its kind. Out: findings that name the allowed values.
+Never: reports a field that cannot be followed to `obj`, a field without an enum, or a script that accepts an allowed
 value in the same `or`.
 """
 
@@ -29,7 +29,7 @@ Schema = Mapping[str, Any]
 FieldPath = tuple[str, ...]
 RULE: Final = "AGY408"
 ELEMENT: Final = "[]"  # any entry of a list or a map
-MAX_ALIASES: Final = 10  # locals that stand for other locals
+MAX_ALIASES: Final = 10  # length of a chain of local aliases
 
 
 def check_schema_values(script: str, schema: Schema, kind: str) -> Iterator[Finding]:
@@ -65,7 +65,7 @@ def read_fields(script: str) -> set[FieldPath]:
 
 
 def find_enum(schema: Schema, path: FieldPath) -> tuple[str, ...] | None:
-    """Return the texts that a schema allows at a path; None where it allows any, or does not know the path."""
+    """Return the values that a schema allows at a path; None if it allows any, or does not have the path."""
     level: Any = schema
     for name in path:
         if not isinstance(level, Mapping):
@@ -87,7 +87,7 @@ class FieldPaths:
 
     def __init__(self, script: Block) -> None:
         self._scopes: Scopes = resolve(script)
-        self._elements: dict[Variable, Expression] = {}  # loop variable → what the loop goes through
+        self._elements: dict[Variable, Expression] = {}  # loop variable → the expression that the loop iterates
         for node in walk(script):
             if isinstance(node, ForIn) and len(node.names) > 1 and (source := self._find_loop_source(node)) is not None:
                 self._elements[self._scopes.variables[node.names[1]]] = source
@@ -107,7 +107,7 @@ class FieldPaths:
         return None
 
     def read_comparison(self, node: Binary) -> tuple[FieldPath, str] | None:
-        """Return the field and the text that `==` or `~=` compares."""
+        """Return the field and the string that `==` or `~=` compares."""
         if node.operator not in ("==", "~="):
             return None
         for field, word in ((node.left, node.right), (node.right, node.left)):
@@ -134,7 +134,7 @@ class FieldPaths:
 
 
 def _find_tolerant_comparisons(script: Block, paths: FieldPaths, schema: Schema) -> set[Binary]:
-    """Find comparisons that stand beside one with an allowed value: `s == "error" or s == "Failure"`."""
+    """Find comparisons next to one with an allowed value: `s == "error" or s == "Failure"`."""
     tolerant: set[Binary] = set()
     for node in walk(script):
         if not isinstance(node, Logical):

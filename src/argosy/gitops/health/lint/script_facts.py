@@ -1,6 +1,7 @@
-"""What stays the same on every way through a script, and what all ways add to.
+"""Facts about a script that hold on all execution paths, and findings collected from all of them.
 
-In: a script's scopes. Out: which functions can be followed into, which variables cannot be followed. Never: walks.
+In: the scopes of a script. Out: the functions that can be followed, the variables that cannot be tracked. Never:
+follows a path.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from argosy.gitops.health.lint.flow_state import Place, Result, State
 from argosy.gitops.health.lua.syntax.scopes import Scopes, Variable, walk
 from argosy.gitops.health.lua.syntax.tree import Assign, Block, Call, Function, Index, Name, Node, Return
 
-MOST_CALLS = 5  # one inside the other
+MOST_CALLS = 5  # nested
 
-# Functions that leave the tables they are given as they were.
+# Functions that do not change their arguments.
 HARMLESS = frozenset(
     {
         "assert",
@@ -36,7 +37,7 @@ HARMLESS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How many ways are kept apart at one point of a script: fewer in a loop, which is gone through many times."""
+    """Maximum number of separate paths at one point of a script; lower in loops, which are analysed repeatedly."""
 
     ways: int
     ways_in_loops: int
@@ -44,12 +45,12 @@ class Limits:
 
 
 class GaveUp(Exception):
-    """The script is too winding to be followed."""
+    """The script is too complex to analyse."""
 
 
 @dataclass(slots=True)
 class Frame:
-    """A function that a way is in; None is the script itself."""
+    """The function that a path is in; None is the script itself."""
 
     function: Function | None = None
     returned: list[tuple[Return, State, list[Result], bool]] = field(default_factory=list)
@@ -59,10 +60,10 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class NilUse:
-    """Something of `obj` that may be nil was indexed, iterated, counted or joined into a text."""
+    """A part of `obj` that may be nil was indexed, iterated, counted or concatenated."""
 
     line: int
-    names: tuple[str, ...]  # how the place reads: obj, status, phase
+    names: tuple[str, ...]  # the location: obj, status, phase
     how: str
     is_element: bool
 
@@ -71,7 +72,7 @@ class Ground:
     def __init__(self, script: Block, scopes: Scopes, limits: Limits, missing: Collection[Variable]) -> None:
         self.scopes = scopes
         self.limits = limits
-        self.missing = missing  # globals that nobody ever sets: certainly nil
+        self.missing = missing  # globals that are never set: certainly nil
         self.subject = scopes.globals.get("obj")
         self.frames = [Frame()]
         self.nil_uses: dict[NilUse, None] = {}
@@ -96,7 +97,7 @@ class Ground:
         return self._changed[function]
 
     def builtin(self, node: Node) -> str:
-        """The name of the library function that a name stands for, or nothing."""
+        """Return the name of the library function, or an empty string."""
         if isinstance(node, Name):
             variable = self.scopes.variables[node]
             if variable.is_global and not variable.values:
@@ -107,7 +108,7 @@ class Ground:
         return place[0] is self.subject or place[0] in state.elements
 
     def note_nil(self, result: Result, state: State, line: int, how: str) -> State:
-        """A use that fails where the result is nil; on this way it is noted once."""
+        """Record a use that fails if the result is nil; once per path."""
         place = result.place
         if place is None or len(place) < 2 or not self.is_of_subject(place, state) or place in state.used:
             return state
@@ -119,7 +120,7 @@ class Ground:
 
 
 def _followed(nodes: list[Node], scopes: Scopes) -> dict[Variable, Function]:
-    """Variables that are one function of the script, and are only ever called."""
+    """Return the variables that hold one function of the script and are only called."""
     called = {node.function for node in nodes if isinstance(node, Call)}
     found = {}
     for variable in dict.fromkeys(scopes.variables.values()):
@@ -130,14 +131,14 @@ def _followed(nodes: list[Node], scopes: Scopes) -> dict[Variable, Function]:
 
 
 def inner_variables(function: Function, scopes: Scopes) -> frozenset[Variable]:
-    """Its parameters and locals, and those of the functions in it."""
+    """Return the parameters and locals of the function and of its inner functions."""
     inside = {node for node in walk(function) if isinstance(node, Name)}
     variables = {scopes.variables[name] for name in inside}
     return frozenset(variable for variable in variables if not variable.is_global and variable.names[0] in inside)
 
 
 def _changed_unseen(nodes: list[Node], scopes: Scopes, followed: set[Function]) -> set[Variable]:
-    """Variables that a function changes of which nobody knows when it is called."""
+    """Return the variables that are changed by functions whose calls cannot be followed."""
     loose: set[Variable] = set()
     for node in nodes:
         if isinstance(node, Function) and node not in followed:
@@ -146,7 +147,7 @@ def _changed_unseen(nodes: list[Node], scopes: Scopes, followed: set[Function]) 
 
 
 def changed_by(function: Function, scopes: Scopes) -> set[Variable]:
-    """The variables around a function that it assigns to, or into."""
+    """Return the outer variables that a function assigns, or whose fields it assigns."""
     inside = set(walk(function))
     changed = set()
     for node in inside:

@@ -1,7 +1,7 @@
-"""AGY401: near misses of health words in a table from which a status is taken.
+"""AGY401: misspelled health statuses in lookup tables.
 
-In: a script's tree. Out: findings. Never: speaks of a word that is no near miss, or that the script compares with: that
-one is the script's own.
+In: the tree of a script. Out: findings. Never: reports a word that is not similar to a status, or one that the script
+compares with.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def check_words(script: Block, scopes: Scopes) -> Iterator[Finding]:
 
 
 def _tables_of_statuses(script: Block, scopes: Scopes) -> list[Table]:
-    """Tables of constants whose entries are given as a status: `hs.status = words[phase]`."""
+    """Return the constant tables whose entries are used as a status: `hs.status = words[phase]`."""
     found: dict[Table, None] = {}
     for given in _statuses(script):
         for variable in _looked_into(given, scopes):
@@ -67,7 +67,7 @@ def _statuses(script: Block) -> Iterator[Expression]:
 
 
 def _looked_into(given: Expression, scopes: Scopes, *, is_last: bool = False) -> Iterator[Variable]:
-    """The tables that an entry is taken from; also by way of one variable."""
+    """Yield the tables that an entry is read from, directly or through one variable."""
     match given:
         case Logical():
             for operand in given.operands:

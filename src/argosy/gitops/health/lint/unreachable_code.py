@@ -1,7 +1,6 @@
-"""AGY408: what no way through a script comes to.
+"""AGY408: code that no execution path reaches.
 
-In: the ways through a script and its functions. Out: findings. Never: speaks of what a part of the script that was not
-walked could do.
+In: the execution paths of a script and its functions. Out: findings. Never: reports code that was not analysed.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ from argosy.gitops.health.lua.syntax.tree import (
 
 _RULE = "AGY408"
 _RAISING = frozenset({"error", "assert", "coroutine"})
-_ADVICE = "take it out, or correct the condition that leads here"
+_ADVICE = "remove it, or correct the condition that leads here"
 
 
 def check_branches(flow: Flow, root: Node) -> Iterator[Finding]:
-    """Below this node, and outside the functions in it."""
+    """Report unreachable branches below this node, outside of inner functions."""
     if isinstance(root, If):
         yield from _check_if(flow, root)
     elif isinstance(root, Block):
@@ -60,21 +59,21 @@ def _check_if(flow: Flow, node: If) -> Iterator[Finding]:
 
 
 def _check_block(flow: Flow, block: Block) -> Iterator[Finding]:
-    """The first statement behind which nobody comes, if someone comes to the block."""
+    """Report the first unreachable statement of a reachable block."""
     if not block.statements or block.statements[0] not in flow.reached:
         return
     for statement in block.statements:
         if statement in flow.reached or isinstance(statement, Label):
             continue
-        if not isinstance(statement, Return):  # a last return behind branches that all return is only careful
+        if not isinstance(statement, Return):  # a final return after branches that all return is only defensive
             yield Finding(
-                _RULE, statement.line, "nothing comes here: what is before it always leaves", _ADVICE, "warning"
+                _RULE, statement.line, "this code is unreachable: the code before it always leaves", _ADVICE, "warning"
             )
         return
 
 
 def check_loops(flow: Flow, root: Node) -> Iterator[Finding]:
-    """Loops that are come to and never entered."""
+    """Report loops that are never entered, or never end."""
     for child in children(root):
         if isinstance(child, Function):
             continue
@@ -92,7 +91,7 @@ def check_loops(flow: Flow, root: Node) -> Iterator[Finding]:
 
 
 def _never_ends(loop: While | Repeat, flow: Flow) -> bool:
-    """By its construction: its condition is a constant, and neither a jump nor an error leaves it."""
+    """True if the condition is a constant, and neither a jump nor an error leaves the loop."""
     if not isinstance(loop.condition, Constant | String):
         return False
     holds = isinstance(loop.condition, String) or loop.condition.is_number or loop.condition.value is True
@@ -106,7 +105,7 @@ def _leaves(node: Node) -> bool:
 
 
 def _inside(root: Node, *, is_in_loop: bool = False) -> Iterator[Node]:
-    """What is run in the loop; a break of a loop in it leaves only that one."""
+    """Yield the nodes of a loop body; a break of an inner loop leaves only that one."""
     for child in children(root):
         if isinstance(child, Function) or (is_in_loop and isinstance(child, Break)):
             continue

@@ -1,13 +1,13 @@
-"""What a value of a script can be, as far as the text tells.
+"""Sets of possible values of an expression.
 
-In: literals and comparisons. Out: sets of possible values. Never: runs anything.
+In: literals and comparisons. Out: sets of possible values. Never: runs a script.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-Atom = tuple[str, object]  # a type of Lua, and for texts, numbers and booleans the value
+Atom = tuple[str, object]  # a Lua type, and the value for strings, numbers and booleans
 
 NIL: Atom = ("nil", None)
 TRUE: Atom = ("boolean", True)
@@ -18,7 +18,7 @@ FUNCTION: Atom = ("function", None)
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One of `atoms`; or, where it is open, anything but these."""
+    """One of `atoms`; or, if it is open, anything but these."""
 
     atoms: frozenset[Atom]
     is_open: bool = False
@@ -35,7 +35,7 @@ class Value:
 
     @property
     def single(self) -> Atom | None:
-        """The literal that it must be. Two tables are never known to be one."""
+        """The literal that the value must be; None for tables and functions, whose identity is unknown."""
         if self.is_open or len(self.atoms) != 1:
             return None
         (atom,) = self.atoms

@@ -1,7 +1,7 @@
-"""Lua as Argo CD runs it.
+"""Runs Lua scripts as Argo CD does.
 
-In: a script and a manifest. Out: what the script returned. Never: a stranger's script in this process: those go through
-`confined` and a pool of `argosy.isolation`.
+In: a script and a manifest. Out: the result of the script. Never: runs a user's script in this process: those run in a
+pool of `argosy.isolation`.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ __all__ = [
 
 EVALUATE: Final = "argosy.gitops.health.lua.worker:evaluate"
 FIELDS_READ: Final = "argosy.gitops.health.lua.worker:fields_read"
-PATIENCE: Final = 3  # objects on which a script may run over its limits before the rest is spared
+PATIENCE: Final = 3  # objects on which a script may exceed its limits before it is skipped for the rest
 
 
 class Confined(Protocol):
-    """What of a pool is needed: a batch in, an answer or an error for each."""
+    """The part of a worker pool that this package needs: runs a batch, returns a result or an error per payload."""
 
     async def run_batch(self, function: str, payloads: Sequence[Any]) -> list[Any]: ...
 
@@ -44,7 +44,7 @@ class Confined(Protocol):
 def run_health(
     script: str, manifest: Manifest, *, facts: Mapping[str, Any] | None = None, open_libs: bool = True, rule: str = ""
 ) -> Assessment:
-    """Judge a manifest by a script of ours, in this process."""
+    """Assess a manifest with a bundled script, in this process."""
     try:
         return health_of(kept_engine(open_libs=open_libs).run(script, manifest, facts=facts, trusted=True), rule=rule)
     except LuaFault as fault:
@@ -59,5 +59,5 @@ def run_value(
     facts: Mapping[str, Any] | None = None,
     open_libs: bool = False,
 ) -> Any:
-    """What a script of ours returns, as JSON data; raises LuaFault. Lua's nil is None."""
+    """Return the result of a bundled script as JSON data; nil is None. Raises LuaFault."""
     return kept_engine(open_libs=open_libs).run(script, manifest, params=params, facts=facts, trusted=True).value

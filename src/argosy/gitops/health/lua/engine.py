@@ -1,7 +1,7 @@
-"""One Lua state that runs many scripts, each in an environment of its own.
+"""A Lua state that runs many scripts, each in its own environment.
 
-In: a script's text and the data it judges. Out: what it returned, as JSON data. Never: limits time or memory, which is
-why the scripts of strangers run only in `confine`.
+In: the text of a script and its input data. Out: its result as JSON data. Never: limits time or memory, which is why
+users' scripts run only in isolated workers.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from argosy.gitops.health.lua.values import from_lua, lua_ready
 from argosy.kube.objects import Manifest
 
 LONGEST_SCRIPT: Final = 256 << 10
-OUT_OF_MEMORY: Final = "not enough memory"  # Lua's own words
+OUT_OF_MEMORY: Final = "not enough memory"  # Lua's own message
 MOST_COMPILED: Final = 1024
-MOST_COMPILED_TEXT: Final = 16 << 20  # characters of all scripts that are kept
-# argo: 5.1 has no goto, and later ones than 5.2 know integers and print others with a point
+MOST_COMPILED_TEXT: Final = 16 << 20  # characters of all compiled scripts in the cache
+# argo: 5.1 has no goto, and versions after 5.2 have integers and print floats with a decimal point
 _PREFERRED: Final = ("luajit21", "luajit20", "lua52")
 
 
 class Answer(NamedTuple):
-    """The last value that a script returned: its type in Lua's words, and the value as JSON data."""
+    """The last value that a script returned: its Lua type, and the value as JSON data."""
 
     type: str
     value: Any = None
@@ -39,7 +39,7 @@ class _Compiled(NamedTuple):
 
 
 class Engine:
-    """A Lua state, with Argo CD's open libraries or without."""
+    """A Lua state, with or without Argo CD's open libraries."""
 
     def __init__(self, *, open_libs: bool) -> None:
         self._library = _library()
@@ -63,7 +63,7 @@ class Engine:
         facts: Mapping[str, Any] | None = None,
         trusted: bool = False,
     ) -> Answer:
-        """Run the script on the manifest; raises LuaFault."""
+        """Run the script on the manifest. Raises LuaFault."""
         compiled = self._known(script) or self._prepare(script)
         seen = manifest if compiled.reads is None else project(manifest, compiled.reads)
         try:
@@ -77,7 +77,7 @@ class Engine:
             if is_done:
                 return self._answer(kind, values)
         except UnicodeError:
-            raise LuaFault("the script returned or raised a text that is not UTF-8") from None
+            raise LuaFault("the script returned or raised a string that is not UTF-8") from None
         except self._library.LuaError as problem:
             self._tidy()
             raise LuaFault(str(problem) or OUT_OF_MEMORY) from None
@@ -95,7 +95,7 @@ class Engine:
         try:
             return self._runtime.table_from(lua_ready(data), recursive=True)
         except UnicodeEncodeError:
-            raise LuaFault("the object holds a text that is not UTF-8") from None
+            raise LuaFault("the object contains a string that is not UTF-8") from None
         except RecursionError:
             raise LuaFault("the object is nested too deeply") from None
 
@@ -107,7 +107,7 @@ class Engine:
 
     def _prepare(self, script: str) -> _Compiled:
         from argosy.gitops.health.lua.field_reads import (
-            reads,  # late: what reads Lua is large, and not every rule is a script
+            reads,  # late import: the Lua parser is large, and not every rule is a script
         )
 
         if len(script) > LONGEST_SCRIPT:
@@ -128,12 +128,12 @@ class Engine:
 
 @cache
 def kept_engine(*, open_libs: bool) -> Engine:
-    """The state of this process for scripts with the open libraries, or without."""
+    """Return the shared state of this process, with or without open libraries."""
     return Engine(open_libs=open_libs)
 
 
 def strangers_engine(*, open_libs: bool) -> Engine:
-    """A state that a stranger's script may use. Only in LuaJIT nothing can outlive its run; others get a new state."""
+    """Return a state for a user's script. Only LuaJIT states can be reused safely; other versions get a new state."""
     is_luajit = "luajit" in _library().__name__
     return kept_engine(open_libs=open_libs) if is_luajit else Engine(open_libs=open_libs)
 
@@ -149,7 +149,7 @@ def _library() -> Any:
         try:
             return import_module(f"lupa.{name}")
         except ImportError:
-            continue  # wheels differ: on some machines there is no LuaJIT
+            continue  # some wheels of lupa have no LuaJIT
     raise ImportError("this build of lupa has no Lua that argosy can use")
 
 

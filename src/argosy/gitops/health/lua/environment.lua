@@ -1,8 +1,8 @@
--- What a script sees, and how it is run. Loaded once into a fresh state, before any script.
+-- Environment of scripts, and the functions that compile and run them. Loaded once into a new state.
 --
--- In: `is_open`: whether this state has Argo CD's open libraries. Out: compile, run.
--- Never: hands a script a table that another run will see, a function that reaches a file, a process or the
--- environment, or the state's own globals.
+-- In: `is_open`: true if this state has Argo CD's open libraries. Out: compile, run.
+-- Never: gives a script a table that another run can see, a function that reaches a file, a process or the
+-- environment, or the globals of the state.
 
 local is_open = ...
 
@@ -16,10 +16,10 @@ local globals, string, math, table, coroutine, os, debug = _G, string, math, tab
 local type, error, select, pcall, next, collect = type, error, select, pcall, next, collectgarbage
 local format, floor, setmetatable = string.format, math.floor, setmetatable
 
--- The table of no script: whoever reaches the real globals by a way we do not know of finds nothing in them.
+-- Empty the real globals: a script that reaches them in an unknown way finds nothing.
 for name in next, globals do globals[name] = nil end
 if is_open then
-  -- A script may call methods on a string, but not change what all strings share.
+  -- A script may call methods of strings, but not change their shared metatable.
   local of_strings = debug.getmetatable("")
   of_strings.__index = {
     byte = string.byte, char = string.char, find = string.find, format = string.format, gmatch = string.gmatch,
@@ -41,7 +41,7 @@ local function refusing(library, names)
   return made
 end
 
--- argo: integers print in full at any size, other numbers as Go's shortest text
+-- argo: integers are printed in full, other numbers in Go's shortest form
 local function number_text(number)
   if number ~= number then return "NaN" end
   if number == 1 / 0 then return "+Inf" elseif number == -1 / 0 then return "-Inf" end
@@ -57,7 +57,7 @@ local function safe_tostring(...)
   return real.tostring(...)
 end
 
--- As above where a number becomes a part of a longer text.
+-- The same for numbers that are concatenated.
 local function concat(list, ...)
   local texts = {}
   for place, part in next, list do texts[place] = type(part) == "number" and number_text(part) or part end
@@ -101,7 +101,7 @@ local function loaders(environment)
     end
     return loaded(table.concat(parts), name)
   end
-  -- The environment of a function of the state itself is never told, and never changed.
+  -- Never returns or changes the environment of a function of the state itself.
   local function getfenv(which)
     if type(which) ~= "function" or not real.getfenv then return environment end
     local found = real.getfenv(which)
@@ -121,7 +121,7 @@ local function loaders(environment)
   return loaded, load, getfenv, setfenv
 end
 
--- argo: require("os") gives time and date, with the open libraries too
+-- argo: require("os") has only time and date, also with the open libraries
 local function safe_os()
   return { time = os.time, date = os.date }
 end
@@ -160,7 +160,7 @@ local function base(environment)
   environment.dofile = refused("dofile")
   environment.loadfile = refused("loadfile")
   environment.module = refused("module")
-  environment.newproxy = refused("newproxy")  -- its finalizer would run in the time of another script
+  environment.newproxy = refused("newproxy")  -- its finalizer would run during another script
   environment.loadstring, environment.load, environment.getfenv, environment.setfenv = loaders(environment)
   environment.table = {
     concat = concat, getn = table.getn or function(list) return #list end, insert = table.insert,
@@ -178,7 +178,7 @@ local function copied(library)
   return copy
 end
 
--- The state's own generator would carry something from one script to the next.
+-- The generator of the state would leak information from one script to the next.
 local function randomness()
   local state = 1
   local function draw()
@@ -216,7 +216,7 @@ local function opened(environment)
   end
 end
 
--- argo: the last value that the script returned counts
+-- argo: the last returned value counts
 local function last(is_done, ...)
   local count = select("#", ...)
   local value = nil
@@ -224,7 +224,7 @@ local function last(is_done, ...)
   if not is_done then return false, type(value) == "string" and value or "the script raised a " .. type(value) end
   local kind = type(value)
   if kind ~= "table" then return true, kind, value end
-  -- Nearly all checks answer with two texts: those cross as they are, other tables as a table.
+  -- Nearly all checks return two strings, which are passed directly; other results are passed as a table.
   local status, message = nil, nil
   for name, part in next, value do
     if type(part) ~= "string" then return true, kind, value end
@@ -241,7 +241,7 @@ base(shared)
 if is_open then opened(shared) end
 local from_shared = { __index = shared }
 
--- What a script left behind is collected in its own time, or it would be the next one that finds the memory full.
+-- Collect garbage in the time of the script that made it, so that the next script does not run out of memory.
 local LEAST_KIB = 16384
 local most = LEAST_KIB
 local function tidy(...)
@@ -252,7 +252,7 @@ local function tidy(...)
   return ...
 end
 
--- A script of a stranger gets libraries of its own. Ours share theirs, and may not change them.
+-- A user's script gets its own copy of the libraries. Bundled scripts share one and must not change it.
 local function run(chunk, is_trusted, obj, facts, params)
   local environment
   if is_trusted then

@@ -1,11 +1,11 @@
-"""Which fields of `obj` a script can read, so that no others are turned into Lua.
+"""Finds the fields of `obj` that a script can read, so that only these are converted to Lua.
 
-In: a script's text. Out: `Reads`, or None where it may read everything.
-Never: leaves out what a script can see: a script runs on the projected manifest exactly as on the whole one.
+In: the text of a script. Out: `FieldReads`, or None if it may read everything.
+Never: omits a field that the script can see: a script runs on the projected manifest exactly as on the full one.
 
-A path is a row of constant keys below `obj`. What is only compared, tested, counted with or joined into a text needs no
-more of a table than that it is one; whatever else is done with a value needs all of it. A local that is set once, to
-such a path, is another name of the path.
+A path is a sequence of constant keys below `obj`. A value that is only compared, tested, counted or concatenated needs
+no content of a table; any other use needs all of it. A local that is assigned once, from such a path, is an alias of
+the path.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from argosy.gitops.health.lua.syntax.tree import (
 _Path = tuple[str, ...]
 _Tree = dict[str, "_Tree | None"]
 
-# Whoever holds one of these can reach `obj` by a way that this module does not see.
-# With a metatable, an operator hands its operands to a function.
+# These functions can reach `obj` in ways that this module cannot see.
+# With a metatable, an operator passes its operands to a function.
 _DOORS = frozenset(
     {"_G", "_ENV", "getfenv", "setfenv", "load", "loadstring", "loadfile", "dofile", "debug", "package", "module"}
     | {"setmetatable"}
@@ -44,7 +44,7 @@ _DOORS = frozenset(
 
 
 def reads(script: str) -> Reads | None:
-    """None: everything, also where the script does not parse."""
+    """Return the fields that a script reads; None for all fields, also if the script does not parse."""
     try:
         tree = parse(script)
     except LuaSyntaxError:
@@ -63,7 +63,7 @@ def _frozen(tree: _Tree) -> Reads:
 
 
 def _is_of_os(call: Call) -> bool:
-    """Does it have the one module for its argument that knows nothing of `obj`?"""
+    """True if the argument is "os", the only module that cannot reach `obj`."""
     match call.arguments:
         case (String(value="os"),):
             return True
@@ -71,7 +71,7 @@ def _is_of_os(call: Call) -> bool:
 
 
 class _Escapes(Exception):
-    """`obj` itself goes where it cannot be followed."""
+    """`obj` itself is used in a way that cannot be followed."""
 
 
 class _Reader:
@@ -79,7 +79,7 @@ class _Reader:
         self.found: _Tree = {}
         self._scopes = scopes
         self._aliases: dict[Variable, frozenset[_Path]] = {}
-        self._flows: dict[Logical, frozenset[_Path]] = {}  # each is visited once, however often it is asked about
+        self._flows: dict[Logical, frozenset[_Path]] = {}  # each node is visited once
 
     def refuse_doors(self, script: Block) -> None:
         for name, variable in self._scopes.globals.items():
@@ -93,7 +93,7 @@ class _Reader:
         if any(name not in harmless for name in self._scopes.globals["require"].names):
             raise _Escapes
 
-    # -- what is noted --
+    # -- recording reads --
 
     def _note(self, paths: frozenset[_Path], *, whole: bool) -> None:
         for path in paths:
@@ -105,7 +105,7 @@ class _Reader:
             for name in path[:-1]:
                 below = level.setdefault(name, {})
                 if below is None:
-                    break  # all of it is read anyway
+                    break  # the whole field is read anyway
                 level = below
             else:
                 if whole:
@@ -113,10 +113,10 @@ class _Reader:
                 else:
                     level.setdefault(path[-1], {})
 
-    # -- where a value of obj may come from --
+    # -- paths of a value --
 
     def _paths(self, node: Expression) -> frozenset[_Path]:
-        """The paths that the value of a chain may have; none if it has nothing to do with `obj`."""
+        """Return the possible paths of an expression; empty if it is not a part of `obj`."""
         match node:
             case Name():
                 variable = self._scopes.variables[node]
@@ -130,7 +130,7 @@ class _Reader:
         return frozenset()
 
     def _flow(self, node: Expression) -> frozenset[_Path]:
-        """Visit an expression whose value goes into a name of its own; the paths that the name then stands for."""
+        """Visit an expression whose value is assigned to a name; return the paths that the name is an alias of."""
         if isinstance(node, Logical):
             if node not in self._flows:
                 self._flows[node] = self._flow_of(node)
@@ -145,15 +145,15 @@ class _Reader:
         flowing: frozenset[_Path] = frozenset()
         for operand in node.operands[:-1]:
             if node.operator == "and":
-                self._test(operand)  # only nil and false can come out of it
+                self._test(operand)  # its result can only be nil or false
             else:
                 flowing |= self._flow(operand)
         return flowing | self._flow(node.operands[-1])
 
-    # -- the walk --
+    # -- traversal --
 
     def visit(self, node: Node) -> None:
-        """A node whose value, if it has one, may go anywhere."""
+        """Visit a node whose value may be used in any way."""
         match node:
             case Name() | Index() | Logical():
                 self._visit_value(node)
@@ -192,11 +192,11 @@ class _Reader:
         elif paths := self._paths(node):
             self._note(paths, whole=True)
         elif isinstance(node, Index):
-            self.visit(node.base)  # by a key that is not constant: all of the base
-            self.visit(node.key)  # a table can be a key, and be found again as one
+            self.visit(node.base)  # the key is not constant, so the whole base is read
+            self.visit(node.key)  # a table can be used as a key
 
     def _test(self, node: Node) -> None:
-        """A node of whose value only this matters: is it nil or false, and which text or number is it."""
+        """Visit a node whose value is only tested for nil or false, or used as a string or number."""
         if isinstance(node, Logical):
             for operand in node.operands:
                 self._test(operand)
@@ -217,7 +217,7 @@ class _Reader:
         for place, value in enumerate(node.values):
             target = node.targets[place] if place < len(node.targets) else None
             if isinstance(target, Index) and (paths := self._paths(target)):
-                # `obj.status = obj.status or {}` leaves a table where it was: nothing gets away.
+                # `obj.status = obj.status or {}` keeps a table in its place, so it does not escape.
                 flowing = self._flow(value)
                 self._note(flowing - paths if len(paths) == 1 else flowing, whole=True)
             else:

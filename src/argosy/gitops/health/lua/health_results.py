@@ -1,6 +1,6 @@
-"""What a check's answer means: Argo CD's reading of what a health script returns.
+"""Converts the result of a health script into an Assessment, as Argo CD does.
 
-In: an answer of the engine, or the error of confinement. Out: an Assessment. Never: raises for what a script did.
+In: a result of the engine, or an error of a worker. Out: an Assessment. Never: raises because of a script.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ _WORDS: Final = {str(health): health for health in Health}
 _GO_TYPES: Final = {list: "array", dict: "object", bool: "bool", int: "number", float: "number"}
 _LIMITS: Final = {
     "cpu": "context deadline exceeded: the script ran longer than 1 second",
-    "wall": "context deadline exceeded: the script gave no answer within 10 seconds",
+    "wall": "context deadline exceeded: the script returned no result within 10 seconds",
     "memory": "the script used more memory than a check may",
     "output": "the script returned more than a check may",
-    "input": "the object is too large to be judged by a script",
+    "input": "the object is too large for a script",
 }
 
 
 def health_of(answer: Answer, *, rule: str = "") -> Assessment:
-    """The assessment that a returned value stands for."""
+    """Return the assessment for a result."""
     if answer.type == "nil":
-        return Assessment(None, rule=rule)  # argo: no verdict, and no other check is asked
+        return Assessment(None, rule=rule)  # argo: no health, and no other check runs
     if answer.type != "table":
         return failed(f"expect table output from Lua script, not {answer.type}", rule=rule)
     if answer.value == []:
@@ -47,7 +47,7 @@ def health_of(answer: Answer, *, rule: str = "") -> Assessment:
 
 
 def _field(value: dict[str, Any], name: str) -> Any:
-    """argo: Go's decoder takes a field by its name in any case, and the last one counts."""
+    """argo: Go's decoder matches field names case-insensitively, and the last one counts."""
     if name in value:
         return value[name]
     found = [part for key, part in value.items() if key.lower() == name]
@@ -55,12 +55,12 @@ def _field(value: dict[str, Any], name: str) -> Any:
 
 
 def failed(fault: str, *, rule: str = "") -> Assessment:
-    """The rule itself is broken: its object is Unknown, and says why."""
+    """Return the assessment of an object whose rule failed: Unknown, with the reason."""
     return Assessment(Health.UNKNOWN, fault, rule, fault)
 
 
 def answer_of(confined: Any) -> Answer:
-    """What a confined evaluation gave, from the pool's answer; raises LuaFault."""
+    """Return the result of a script from the response of a worker. Raises LuaFault."""
     if isinstance(confined, OverLimit):
         raise LuaFault(_LIMITS[confined.limit])
     if isinstance(confined, ArgosyError):

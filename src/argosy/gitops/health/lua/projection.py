@@ -1,7 +1,7 @@
-"""A manifest cut down to the fields that a script reads.
+"""Reduces a manifest to the fields that a script reads.
 
-In: a manifest, what is read of it. Out: the manifest with nothing else. Never: reads a script itself: what does that
-takes long to load.
+In: a manifest, the fields that are read. Out: the manifest with only these fields. Never: parses a script: the parser
+takes long to import.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from typing import Any, TypeAlias
 
 from argosy.kube.objects import Manifest
 
-# Each field with what is read below it: None is all of it; an empty tuple only that it is there.
+# Each field with the fields read below it: None means all of them, an empty tuple only its existence.
 Reads: TypeAlias = "tuple[tuple[str, Reads | None], ...]"
 
 
 def project(manifest: Manifest, reads: Reads) -> dict[str, Any]:
-    """The manifest with only the fields that are read; a value where a path cannot go deeper stays as it is."""
+    """Return the manifest with only the fields that are read; a scalar in the middle of a path is kept."""
     seen: dict[str, Any] = {}
     for name, deeper in reads:
         value = manifest.get(name)
-        if value is None:  # Lua knows no null: it is as if it were missing
+        if value is None:  # Lua has no null: the field counts as missing
             continue
         if deeper is None:
             seen[name] = value

@@ -1,17 +1,17 @@
-"""What went wrong in a script: the one error of this package.
+"""The error of a script.
 
-In: a text. Out: an error for the script's author. Never: a stack, or more than a few lines of it.
+In: a message. Out: an error for the author of the script. Never: a stack trace, or more than `MAX_MESSAGE_LENGTH`.
 """
 
 from __future__ import annotations
 
 from argosy.errors import UserError
 
-LONGEST = 2000  # characters of a script's error that are told
+LONGEST = 2000  # characters of the error of a script
 
 
 class LuaFault(UserError):
-    """A script does not compile, failed while it ran, or returned what cannot be understood."""
+    """A script does not compile, failed, or returned an invalid result."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message if len(message) <= LONGEST else message[:LONGEST] + " …")

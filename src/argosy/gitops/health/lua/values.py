@@ -1,6 +1,6 @@
-"""JSON data into Lua, and Lua tables back, as Argo CD does.
+"""Converts JSON data to Lua values and Lua tables to JSON data, as Argo CD does.
 
-In: plain data, or a table of Lua. Out: the other. Never: hands Lua a Python object.
+In: plain data, or a Lua table. Out: the other. Never: passes a Python object to Lua.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Any
 
 from argosy.gitops.health.lua.script_error import LuaFault
 
-DEEPEST = 200  # levels of tables in an answer
+DEEPEST = 200  # levels of nested tables in a result
 _LARGEST_INTEGER = 1 << 63
 
 
 def lua_ready(value: Any) -> Any:
-    """The same data where Lua would not take it as it is; mostly the very same.
+    """Return the data in a form that Lua accepts; mostly the same object.
 
     argo: nulls are dropped from lists, and every number is a float64.
     """
@@ -56,7 +56,7 @@ def _rebuilt(value: Any) -> Any:
 
 
 def from_lua(value: Any, lua_type: Callable[[Any], str | None]) -> Any:
-    """The JSON data that a value stands for; raises LuaFault in the words of Argo CD's encoder."""
+    """Return the JSON data of a Lua value. Raises LuaFault with the messages of Argo CD's encoder."""
     return _Reader(lua_type).read(value)
 
 
@@ -79,7 +79,7 @@ class _Reader:
     def _table(self, table: Any, depth: int) -> Any:
         items = list(table.items())
         if not items:
-            return []  # argo: Lua cannot tell an empty list from an empty object; its encoder says list
+            return []  # argo: an empty table may be a list or an object; the encoder writes a list
         if all(type(name) is str for name, _ in items):
             return {name: self.read(part, depth) for name, part in items}
         if any(type(name) is not int for name, _ in items):

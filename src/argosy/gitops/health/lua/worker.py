@@ -1,6 +1,7 @@
-"""What a confined worker runs: scripts of strangers. Imported before the worker is locked in.
+"""Functions that run users' scripts in an isolated worker. Imported before the worker is isolated.
 
-In: {"script", "manifest", "params", "facts", "open"}. Out: {"type", "value"} or {"fault"}. Never: runs unconfined.
+In: {"script", "manifest", "params", "facts", "open"}. Out: {"type", "value"} or {"fault"}.
+Never: runs outside an isolated worker.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ def evaluate(payload: Any) -> Any:
         )
     except LuaFault as fault:
         if OUT_OF_MEMORY in str(fault):
-            raise MemoryError from None  # a state that was full may fail the next script too: this worker is done
+            raise MemoryError from None  # a state that ran out of memory may fail the next script, too: end this worker
         return {"fault": str(fault)}
     return {"type": answer.type, "value": answer.value}
 
 
 def fields_read(script: Any) -> Any:
-    """Which fields of an object the script reads; None: it may read all of them."""
+    """Return the fields of an object that the script reads; None: it may read all of them."""
     return reads(script)
 
 
-# The states are made here, while their files can still be read; a worker is a fork of this process.
+# Create the states now, while their files are readable; a worker is a fork of this process.
 for is_open in (False, True):
     strangers_engine(open_libs=is_open).run("return {}", {})

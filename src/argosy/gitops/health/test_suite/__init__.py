@@ -1,7 +1,7 @@
-"""The tests of rules: any tree in Argo CD's layout, run as Argo CD's own tests run it.
+"""Runs the tests of health rules and actions, in Argo CD's folder layout, as Argo CD's own tests do.
 
-In: a folder, or a script and manifests. Out: an outcome for each case. Never: runs a script in this process, passes
-over a case in silence, or reads a file outside the folder.
+In: a folder, or a script and manifests. Out: a result per test case. Never: runs a script in this process, skips a
+case silently, or reads a file outside the folder.
 """
 
 from __future__ import annotations

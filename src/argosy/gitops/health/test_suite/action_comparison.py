@@ -1,6 +1,6 @@
-"""Is what an action made what was expected? Argo CD asks its diff: would applying the expected change the result?
+"""Compares the result of an action with the expected manifest, as Argo CD does: by a diff that would apply it.
 
-In: the expected manifest as desired, the result as live. Out: the fields that differ. Never: counts a field that only
+In: the expected manifest as desired, the result as live. Out: the differing fields. Never: reports a field that only
 the result has; mutates its input.
 """
 
@@ -26,7 +26,7 @@ Differences = dict[str, tuple[Any, Any]]
 
 
 def differences(desired: Manifest, live: Manifest) -> Differences:
-    """By the path of the field: what it should be, and what it is. Empty if the result is as expected."""
+    """Return (expected, actual) by field path; empty if the result is as expected."""
     shape = _shape(desired)
     desired = normalized(_written(desired, shape))
     live = with_times_of(desired, normalized(_written(live, shape)))
@@ -35,7 +35,7 @@ def differences(desired: Manifest, live: Manifest) -> Differences:
         try:
             return _three_way(normalized(last), desired, live, shape)
         except PatchError:
-            pass  # argo: then as if the expected had been applied last
+            pass  # argo: then the expected manifest counts as last applied
     return _three_way(desired, desired, live, shape)
 
 
@@ -59,7 +59,7 @@ def _shape(manifest: Manifest) -> Type | None:
 
 
 def _written(manifest: Manifest, shape: Type | None) -> Manifest:
-    """argo: a built-in kind goes through its Go type, which leaves out empty values; a field it lacks stops that."""
+    """argo: a built-in kind is converted to its Go type, which drops empty values, unless it has an unknown field."""
     manifest = _whole(manifest)
     if shape is None:
         return manifest
@@ -79,7 +79,7 @@ def _fits(manifest: Manifest, shape: Type) -> bool:
 
 
 def _filled(manifest: Manifest, shape: Type) -> Manifest:
-    """With the defaults of its kind, as an API server would store it."""
+    """Apply the defaults of the kind, as the API server does."""
     group, version = split_api_version(manifest["apiVersion"])
     try:
         return defaults.apply(GroupKind(group, manifest["kind"]), version, manifest)
@@ -101,7 +101,7 @@ def _last_applied(live: Manifest) -> Manifest | None:
 
 
 def _without_namespace(manifest: Manifest) -> Manifest:
-    """argo: a namespace and empty annotations are no difference: what is applied often has neither."""
+    """argo: ignores the namespace and empty annotations, which applied manifests often lack."""
     metadata = manifest.get("metadata")
     if not isinstance(metadata, dict):
         return manifest
@@ -114,7 +114,7 @@ def _without_namespace(manifest: Manifest) -> Manifest:
 
 
 def _trimmed_claims(last: Manifest, live: Manifest) -> Manifest:
-    """argo: the claims inside a StatefulSet get defaults that a client cannot know."""
+    """argo: the API server sets defaults in volumeClaimTemplates that a client cannot know."""
     mine, theirs = (each.get("spec", {}).get("volumeClaimTemplates") for each in (last, live))
     if not isinstance(mine, list) or not isinstance(theirs, list):
         return live
@@ -122,7 +122,7 @@ def _trimmed_claims(last: Manifest, live: Manifest) -> Manifest:
 
 
 def overlap(known: Any, live: Any) -> Any:
-    """What of `live` has its like in `known`: the rest was filled in by somebody else. Longer lists stay longer."""
+    """Return the fields of `live` that exist in `reference`; others have defaults. Longer lists keep their length."""
     if isinstance(known, dict) and isinstance(live, dict):
         return {name: overlap(part, live[name]) for name, part in known.items() if name in live}
     if isinstance(known, list) and isinstance(live, list):
@@ -131,7 +131,7 @@ def overlap(known: Any, live: Any) -> Any:
 
 
 def _whole(value: Any) -> Any:
-    """Lua has one kind of number: 3.0 is 3."""
+    """Convert whole floats to integers: Lua has one number type."""
     if isinstance(value, dict):
         return {name: _whole(part) for name, part in value.items()}
     if isinstance(value, list):
@@ -142,7 +142,7 @@ def _whole(value: Any) -> Any:
 
 
 def unlike(desired: Any, live: Any, path: str = "") -> Differences:
-    """Where two values differ, not deeper than their mappings; lists differ as a whole."""
+    """Return where two values differ: maps field by field, lists as a whole."""
     if isinstance(desired, dict) and isinstance(live, dict):
         found: Differences = {}
         for name in {**desired, **live}:
@@ -155,7 +155,7 @@ def unlike(desired: Any, live: Any, path: str = "") -> Differences:
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    """Equality that tells true from 1."""
+    """True if the values are equal; unlike ==, true differs from 1."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, list) and isinstance(other, list):

@@ -1,7 +1,7 @@
-"""What an action's test expects, against what the action made.
+"""Compares the expected output of an action test with the impacts of the action.
 
-In: the data of an output file, and the impacts. Out: whether they agree, and where they differ.
-Never: asks for more than Argo CD's own tests do, but that nothing expected is missing.
+In: the data of an output file, and the impacts. Out: the differences. Never: is stricter than Argo CD's own tests,
+except that every expected object must exist.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from argosy.gitops.health.test_suite.manifest_kind import identity, kind_of, tit
 from argosy.kube.objects import Manifest
 
 OBJECT: Final = "(the object)"
-# argo: names of these are made from the source's name and the time, so expected ones are known by their beginning
+# argo: names of these consist of the source's name and the time, so expected ones are matched by prefix
 _MADE_FROM: Final = {
     "Backup": ("ScheduledBackup",),
     "Job": ("CronJob",),
@@ -25,11 +25,11 @@ _MADE_FROM: Final = {
 
 
 def expected_manifests(document: Any, where: str) -> list[Manifest]:
-    """One object, or a list of wrappers that each hold one."""
+    """Return the manifests of a single object, or of a list of wrappers."""
     if isinstance(document, dict):
         return [document]
     if not isinstance(document, list):
-        raise UserError("holds neither an object nor a list of them; write what the action makes", where=where)
+        raise UserError("is neither an object nor a list of objects; write the expected output", where=where)
     found = [each.get("unstructuredObj") if isinstance(each, dict) else None for each in document]
     for number, manifest in enumerate(found, start=1):
         if not isinstance(manifest, dict):
@@ -38,7 +38,7 @@ def expected_manifests(document: Any, where: str) -> list[Manifest]:
 
 
 def compare(expected: Sequence[Manifest], impacts: Sequence[Impact], source: Manifest) -> list[tuple[str, Differences]]:
-    """For each result its title and where it differs; what was expected and not made comes last."""
+    """Return title and differences of each impact, then those of expected objects that are missing."""
     told: list[tuple[str, Differences]] = []
     left = list(expected)
     for impact in impacts:

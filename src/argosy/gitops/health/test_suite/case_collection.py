@@ -1,6 +1,7 @@
-"""The cases of a folder. In: a tree, a group's folder, one rule's folder; or a script. Out: a Suite.
+"""Collects the test cases of a folder.
 
-Never: passes over what it cannot read: that is a case of its own, which fails.
+In: a rule tree, the folder of a group or of one rule; or a script. Out: a TestSuite. Never: skips an unreadable file:
+it becomes a failing case.
 """
 
 from __future__ import annotations
@@ -33,38 +34,39 @@ from argosy.gitops.health.test_suite.tree import (
 from argosy.kube.objects import Manifest
 
 MOST_CASES: Final = 20_000
-BUNDLE: Final = "resource_customizations"  # argo: the folder of the rules in its repository
-_LEVELS: Final = 2  # `group/Kind` may both stand above what is in the folder that was named
+BUNDLE: Final = "resource_customizations"  # argo: the folder of rules in its repository
+_LEVELS: Final = 2  # `group/Kind` may both be above the given folder
 _SAMPLE: Final = 200
-NO_RULE: Final = f"there is no {HEALTH} beside the tests; add it, or correct its name"
+NO_RULE: Final = f"no {HEALTH} next to the tests; add it, or correct its name"
 
 
 def collect(folder: Path, *, strict: bool = False) -> Suite:
-    """All cases of a folder; raises UserError where there is none. With `strict`, tests without a rule fail."""
+    """Collect all cases of a folder. Raises UserError if there are none. With `strict`, tests without a rule fail."""
     if not folder.is_dir():
-        raise UserError("is no folder; name a folder with rules in Argo CD's layout", where=str(folder))
+        raise UserError("not a folder; name a folder with rules in Argo CD's layout", where=str(folder))
     folder = folder.resolve()
     if (folder / BUNDLE).is_dir():
         folder = folder / BUNDLE
     elif folder.name == ACTIONS and (folder / ACTION_TEST).is_file():
-        folder = folder.parent  # a part of a rule, whose test data may lie with the rule's
+        folder = folder.parent  # part of a rule, whose test data may be in the folder of the rule
     files = Files(folder)
     folders = list(walk(files.folder))
-    # argo: its own tests pass over tests without a rule, so a tree that is called as its own may have some
+    # argo: its own tests skip tests without a rule, so a tree with Argo CD's folder name may have some
     strict = strict and folder.name != BUNDLE
     found = [case for each in folders for case in _cases(files, each, strict)]
     if not found:
         tests = f"{HEALTH_TEST} or actions/{ACTION_TEST}"
-        raise UserError(f"there are no tests in it; name a folder with {tests} beside the rules", where=str(folder))
+        raise UserError(f"no tests found; name a folder with {tests} next to the rules", where=str(folder))
     if len(found) > MOST_CASES:
-        raise LimitError(f"{len(found)} cases are more than {MOST_CASES}; name a smaller folder", where=str(folder))
+        message = f"{len(found)} cases exceed the limit of {MOST_CASES}; name a smaller folder"
+        raise LimitError(message, where=str(folder))
     tree = Tree(files, folders, _levels_above(files, found))
     cases = _named_apart(_of_kind(case, tree.key_of(case.folder)) for case in found)
     return Suite(tuple(cases), tree, files, tuple(_notes(folders, found)))
 
 
 def script_cases(script: Path, manifests: Sequence[tuple[str, Manifest]]) -> Suite:
-    """One script on some manifests, each with its name. Nothing is expected: what it says of them is the answer."""
+    """Build a suite that runs one script on named manifests, without expected results."""
     files = Files(script.parent)
     text = files.read("", script.name, most=MOST_SCRIPT_BYTES).decode(errors="replace")
     cases = []
@@ -75,7 +77,7 @@ def script_cases(script: Path, manifests: Sequence[tuple[str, Manifest]]) -> Sui
 
 
 class _OneScript:
-    """The same script for every kind."""
+    """Returns the same script for every kind."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -84,10 +86,10 @@ class _OneScript:
         return self._text
 
     def discovery(self, group: str, kind: str) -> str:
-        raise UserError("a lone script has no actions")
+        raise UserError("a single script has no actions")
 
     def action(self, group: str, kind: str, name: str) -> str:
-        raise UserError("a lone script has no actions")
+        raise UserError("a single script has no actions")
 
 
 def _cases(files: Files, folder: Folder, strict: bool) -> Iterator[Case]:
@@ -154,7 +156,7 @@ def _action_cases(file: Row, folder: str) -> list[Case]:
 
 
 def _levels_above(files: Files, cases: Iterable[Case]) -> int:
-    """How many folders above the named one belong to the tree: most objects lie in the folder of their own kind."""
+    """Guess how many folders above the given one belong to the tree, from the kinds of the test objects."""
     votes = Counter[int]()
     for case in islice(cases, _SAMPLE):
         if (kind := _kind_in(files, case)) is not None:
@@ -179,7 +181,7 @@ def _of_kind(case: Case, key: str) -> Case:
 
 
 def _named_apart(cases: Iterable[Case]) -> Iterator[Case]:
-    """Rows that differ in their parameters only get a number, so that a report can tell them apart."""
+    """Number cases with equal names, which differ in their parameters, so that a report can distinguish them."""
     used = Counter[tuple[str, str, str, str]]()
     for case in cases:
         place = (case.suite, case.group, case.kind, case.name)
@@ -188,14 +190,14 @@ def _named_apart(cases: Iterable[Case]) -> Iterator[Case]:
 
 
 def _notes(folders: Iterable[Folder], cases: Iterable[Case]) -> Iterator[str]:
-    """What looks like a part of a rule, and is tested by nothing."""
+    """Yield notes about rules, actions and test files that are not tested."""
     tested = {case.folder for case in cases}
     for folder in folders:
         if folder.has_rule and folder.path not in tested:
-            yield f"{shown(folder.path, HEALTH_TEST)}: has no rows, so the rule beside it is not tested; add some"
+            yield f"{shown(folder.path, HEALTH_TEST)}: has no rows, so the rule next to it is not tested; add some"
         elif HEALTH_TEST in folder.files and folder.path not in tested and not folder.has_rule and not folder.is_data:
-            yield f"{shown(folder.path, HEALTH_TEST)}: there is no rule beside it, so it is not run"
+            yield f"{shown(folder.path, HEALTH_TEST)}: no rule next to it, so it is not run"
         if ACTION_TEST in folder.files and folder.path not in tested:
             yield f"{shown(folder.path, ACTION_TEST)}: has no rows, so the actions are not tested; add some"
         elif DISCOVERY in folder.files and ACTION_TEST not in folder.files:
-            yield f"{shown(folder.path, DISCOVERY)}: there is no {ACTION_TEST} beside it, so the actions are not tested"
+            yield f"{shown(folder.path, DISCOVERY)}: no {ACTION_TEST} next to it, so the actions are not tested"

@@ -1,4 +1,7 @@
-"""What a script's answer says of a case. In: a case and the pool's answer. Out: an Outcome. Never: runs anything."""
+"""Evaluates the result of a script against its test case. In: a case, a script result. Out: a CaseResult.
+
+Never: runs a script.
+"""
 
 from __future__ import annotations
 
@@ -15,23 +18,23 @@ from argosy.kube.objects import Manifest
 
 
 def judged(case: Case, manifest: Manifest, answer: Any, inputs: Inputs) -> Outcome:
-    """Raises UserError where a file of the case cannot be had."""
+    """Compare the result with the expectation of the case. Raises UserError if a file of the case is unreadable."""
     if isinstance(case, DiscoveryCase):
         return _discovered(case, answer)
     if isinstance(case, ActionCase):
         return _acted(case, manifest, answer, inputs)
     if isinstance(case, HealthCase):
         return _assessed(case, answer)
-    raise TypeError(f"no verdict on {type(case).__name__}")
+    raise TypeError(f"unknown type of case: {type(case).__name__}")
 
 
 def broken(case: Case, problem: str) -> Outcome:
-    """The case could not be run, or not be judged."""
+    """Return the failed result of a case that could not be run or evaluated."""
     return Outcome(case, False, wanted(case), {"error": problem})
 
 
 def wanted(case: Case) -> Any:
-    """What a case expects, as JSON data."""
+    """Return the expectation of a case as JSON data."""
     if isinstance(case, HealthCase):
         return None if case.status is None or case.problem else {"status": case.status, "message": case.message}
     if isinstance(case, DiscoveryCase):
@@ -57,7 +60,7 @@ def _discovered(case: DiscoveryCase, answer: Any) -> Outcome:
         actions = actions_of(_table(answer_of(answer)))
     except UserError as error:
         return broken(case, str(error))
-    # argo: only what is offered is looked up, so a test may expect more than there is
+    # argo: only the discovered actions are checked, so a test may expect more actions than exist
     is_known = all(action in case.actions for action in actions)
     return Outcome(case, is_known, wanted(case), [_shown(action) for action in actions])
 

@@ -1,4 +1,4 @@
-"""What is tested, and what came of it. In, out: values. Never: reads a file or runs a script."""
+"""Test cases and their results, as values. Never: reads a file or runs a script."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ SuiteName = Literal["health", "action", "discovery"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One row of a test file; group and kind are those of its folder. With a `problem` there is nothing to run."""
+    """One row of a test file; group and kind are those of its folder. A case with a `problem` is not run."""
 
     suite: ClassVar[SuiteName] = "health"
 
     group: str
     kind: str
     name: str
-    folder: str = ""  # of the test file, below the tree; its paths start there
+    folder: str = ""  # of the test file, relative to the tree; paths in the file are relative to it
     input: str = ""
     manifest: Manifest | None = None  # instead of an input
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -30,7 +30,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthCase(Case):
-    """Status and message must be equal; with status None there is no expectation."""
+    """Status and message must be equal; status None means no expectation."""
 
     suite: ClassVar[SuiteName] = "health"
 
@@ -40,7 +40,7 @@ class HealthCase(Case):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscoveryCase(Case):
-    """Every action that the script offers must be one of these."""
+    """Every action that the script returns must be one of these."""
 
     suite: ClassVar[SuiteName] = "discovery"
 
@@ -49,7 +49,7 @@ class DiscoveryCase(Case):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionCase(Case):
-    """What the action makes must be what the output file holds, or it must fail with this error."""
+    """The action must produce the content of the output file, or fail with this error."""
 
     suite: ClassVar[SuiteName] = "action"
 
@@ -60,7 +60,7 @@ class ActionCase(Case):
 
 
 class Scripts(Protocol):
-    """Which script is for a kind. Raises UserError where there is none."""
+    """Finds the script for a kind. Raises UserError if there is none."""
 
     def health(self, group: str, kind: str) -> str: ...
 
@@ -70,14 +70,14 @@ class Scripts(Protocol):
 
 
 class Inputs(Protocol):
-    """Where the files of a case are. Raises UserError for one that cannot be had."""
+    """Reads the files of a case. Raises UserError for an unreadable one."""
 
     def document(self, folder: str, path: str) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """All cases of a folder, and where their scripts and files are. `notes`: what was found that tests nothing."""
+    """All cases of a folder, with access to their scripts and files. `notes` lists rules that are not tested."""
 
     cases: tuple[Case, ...]
     scripts: Scripts = field(repr=False)
@@ -87,7 +87,7 @@ class Suite:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a case; `expected` and `got` are JSON data, in the terms of the case's suite."""
+    """Result of a case; `expected` and `got` are JSON data whose form depends on the suite."""
 
     case: Case
     ok: bool

@@ -1,6 +1,6 @@
-"""The files of a tree that is not trusted. In: a path below the tree. Out: its bytes or its first YAML document.
+"""Reads files of an untrusted rule tree. In: a path below the tree. Out: its bytes or its first YAML document.
 
-Never: reads outside of the tree, a file that is none (a pipe, a device), or more than a rule's files hold.
+Never: reads outside the tree, a special file (a pipe, a device), or more than `MAX_FILE_BYTES`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LIMITS: Final = Limits(size=MOST_BYTES)
 
 
 class Files:
-    """The files below one folder, which links may not leave."""
+    """The files below one folder; links that lead outside are refused."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.resolve()
@@ -29,38 +29,38 @@ class Files:
         return first_document(self.read(folder, path), where=shown(folder, path))
 
     def read(self, folder: str, path: str, *, most: int = MOST_BYTES) -> bytes:
-        """The bytes of a file that a test file names: `path` starts at the folder of the test file."""
+        """Read a file named in a test file; `path` is relative to the folder of the test file."""
         where = shown(folder, path)
         if not path:
-            raise UserError("the row names no file; add its path", where=where)
+            raise UserError("the row has no file path; add it", where=where)
         if "\0" in path:
-            raise UserError("the path holds a NUL; correct it", where=where.replace("\0", "?"))
-        # argo: its tests join the two as text, so a path that starts with a slash is below the folder too
+            raise UserError("the path contains a NUL character; correct it", where=where.replace("\0", "?"))
+        # argo: its tests join both as strings, so a path with a leading slash is below the folder, too
         file = self.folder / folder / path.lstrip("/")
         try:
             real = file.resolve(strict=True)
             if not real.is_relative_to(self.folder):
-                raise UserError("leads out of the tree; copy the file into it", where=where)
+                raise UserError("is outside the tree; copy the file into it", where=where)
             return _bytes(real, most, where)
         except (OSError, RuntimeError) as error:
-            what = getattr(error, "strerror", None) or "its links go round in a circle"
+            what = getattr(error, "strerror", None) or "its links form a loop"
             raise UserError(f"cannot be read ({what}); correct the path or add the file", where=where) from error
 
 
 def _bytes(file: Path, most: int, where: str) -> bytes:
-    # Opened without blocking and then looked at: between a look and an open the file could become a pipe.
+    # Open without blocking, then check: between a check and an open the file could be replaced by a pipe.
     handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(handle, "rb") as stream:
         if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-            raise UserError("is no regular file; name a file", where=where)
+            raise UserError("is not a regular file; name a file", where=where)
         data = stream.read(most + 1)
     if len(data) > most:
-        raise LimitError(f"more than the {most} bytes that a rule's file may have; make it smaller", where=where)
+        raise LimitError(f"exceeds the limit of {most} bytes for files of a rule; make it smaller", where=where)
     return data
 
 
 def first_document(text: bytes, *, where: str) -> Any:
-    """argo: its reader stops after the first document, and takes a repeated key: the last one counts."""
+    """argo: reads only the first document, and accepts repeated keys: the last one counts."""
     for document in documents(text, profile=Profile.KUBERNETES, where=where, strict=False, limits=_LIMITS):
         return document.value
     return None

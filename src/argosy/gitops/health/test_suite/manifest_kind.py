@@ -1,4 +1,4 @@
-"""What a manifest says that it is, even where it is no good one. In: a manifest. Out: texts. Never: raises."""
+"""Kind, name and title of a manifest that may be malformed. In: a manifest. Out: strings. Never: raises."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from argosy.kube.objects import Manifest
 
 
 def kind_of(manifest: Manifest) -> tuple[str, str]:
-    """Its group and kind. argo: an apiVersion with two slashes says nothing, and then neither does the kind."""
+    """Return group and kind. argo: both are empty if apiVersion has two slashes."""
     version = text(manifest.get("apiVersion"))
     if version.count("/") > 1:
         return "", ""
@@ -17,7 +17,7 @@ def kind_of(manifest: Manifest) -> tuple[str, str]:
 
 
 def identity(manifest: Manifest) -> tuple[str, str, str, str]:
-    """apiVersion, kind, namespace and name."""
+    """Return apiVersion, kind, namespace and name."""
     metadata = manifest.get("metadata")
     inner: dict[str, Any] = metadata if isinstance(metadata, dict) else {}
     own = text(manifest.get("apiVersion")), text(manifest.get("kind"))
@@ -29,6 +29,6 @@ def text(value: Any) -> str:
 
 
 def title(manifest: Manifest) -> str:
-    """What people are told: `apps/v1 Deployment ml/server`."""
+    """Render `apps/v1 Deployment ml/server`."""
     version, kind, namespace, name = identity(manifest)
     return f"{version} {kind} {namespace}/{name}" if namespace else f"{version} {kind} {name}"

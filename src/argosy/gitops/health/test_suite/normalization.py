@@ -1,6 +1,6 @@
-"""What the comparison of action results leaves out, kind by kind: times of the run, and what follows from them.
+"""Removes fields from action results that the comparison ignores, by kind: times of the run and derived values.
 
-In: a manifest. Out: a copy with these fields made equal. Never: leaves out a field of a kind that is not in the table.
+In: a manifest. Out: a copy with these fields normalized. Never: removes other fields of a kind that is not listed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Step = Callable[[Manifest], Manifest]
 
 
 def normalized(manifest: Manifest) -> Manifest:
-    """argo: both sides lose their creationTimestamp, and what its tests leave out of this kind."""
+    """argo: removes creationTimestamp, and the fields that its tests ignore for this kind."""
     manifest = _without(manifest, "metadata", "creationTimestamp")
     for step in _STEPS.get(kind_of(manifest), ()):
         manifest = step(manifest)
@@ -38,9 +38,9 @@ def normalized(manifest: Manifest) -> Manifest:
 
 
 def with_times_of(desired: Any, live: Any) -> Any:
-    """`live`, where any time has become the zero time if that is what `desired` has in its place.
+    """Replace times in `live` with the zero time where `desired` has the zero time.
 
-    Argo CD's tests know the fields that hold a time of the run by their kinds; rules of other kinds say it so.
+    Argo CD's tests have a list of time fields by kind; tests of other kinds use the zero time instead.
     """
     if isinstance(desired, dict) and isinstance(live, dict):
         return {name: with_times_of(desired.get(name), part) for name, part in live.items()}
@@ -60,7 +60,7 @@ def _without(manifest: Any, *path: str) -> Any:
 
 
 def _with(manifest: Any, path: tuple[str, ...], value: Any) -> Any:
-    """A copy with the value at the path; as it was where something on the way is no mapping."""
+    """Return a copy with the value at the path; unchanged if a part of the path is not a map."""
     if not path:
         return value
     if not isinstance(manifest, dict):
@@ -73,7 +73,7 @@ def _leave_out(*path: str) -> Step:
 
 
 def _put(path: tuple[str, ...], value: Mapping[str, str]) -> Step:
-    """argo: the annotations become these alone, so no other one of them is compared."""
+    """argo: replaces all annotations, so that no other annotation is compared."""
     return lambda manifest: _with(manifest, path, dict(value))
 
 
@@ -99,7 +99,7 @@ def _failure_time(manifest: Manifest) -> Manifest:
 
 
 def _encoded(manifest: Manifest) -> Manifest:
-    """argo: what a Secret says as text counts as if it were encoded, and nothing is an empty text."""
+    """argo: merges stringData of a Secret into data, and replaces null with an empty string."""
     data, texts = manifest.get("data"), manifest.get("stringData")
     merged: dict[str, Any] = dict(data) if isinstance(data, dict) else {}
     for name, value in (texts if isinstance(texts, dict) else {}).items():

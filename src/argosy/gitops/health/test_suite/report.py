@@ -1,6 +1,6 @@
-"""Outcomes for people and for machines. In: outcomes. Out: a JSON mapping, JUnit's XML, or a line.
+"""Renders test results. In: results. Out: JSON data, JUnit XML, or one line per case.
 
-Never: lets a script's text break the form.
+Never: lets the text of a script break the format.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from typing import Any, Final
 from argosy.gitops.health.test_suite.cases import Outcome
 
 _LONGEST: Final = 400
-# XML 1.0 has no way to write these, not even as a reference.
+# XML 1.0 cannot represent these, not even as a reference.
 _NO_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _NO_LINE: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 def report(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """Every case is run, so none is ever skipped; the figure is there for those who ask."""
+    """Build the JSON report. `skipped` is always 0, because every case is run."""
     passed = sum(outcome.ok for outcome in outcomes)
     cases = [outcome.as_json() for outcome in outcomes]
     return {"total": len(cases), "passed": passed, "failed": len(cases) - passed, "skipped": 0, "cases": cases}
 
 
 def line(outcome: Outcome) -> str:
-    """One line, whatever a script put into its message."""
+    """Render one line per result, even if a message has line breaks."""
     case = outcome.case
     kind = f"{case.group}/{case.kind}" if case.group else case.kind
     head = f"{'ok' if outcome.ok else 'FAIL'} {case.suite} {kind} {case.name}"
@@ -38,7 +38,7 @@ def line(outcome: Outcome) -> str:
 
 
 def told(value: Any) -> str:
-    """A health as `Healthy "text"`, an error as itself, everything else as JSON."""
+    """Render a health as `Healthy "text"`, an error as its message, all else as JSON."""
     if isinstance(value, dict) and value.keys() == {"status", "message"}:
         return _cut(f"{value['status'] or 'no health'} {_json(value['message'])}")
     if isinstance(value, dict) and value.keys() == {"error"}:
@@ -47,7 +47,7 @@ def told(value: Any) -> str:
 
 
 def junit(outcomes: Sequence[Outcome]) -> str:
-    """A suite for each kind of test, as continuous integration reads it."""
+    """Render JUnit XML with one suite per type of test."""
     suites: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         suites.setdefault(outcome.case.suite, []).append(outcome)

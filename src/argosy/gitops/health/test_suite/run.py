@@ -1,6 +1,6 @@
-"""Run the cases of a suite. In: a suite and a pool of confined workers. Out: an outcome for each case, in order.
+"""Runs the cases of a suite. In: a suite and a pool of isolated workers. Out: a result per case, in order.
 
-Never: runs a script here; lets one case stop the others.
+Never: runs a script in this process; lets one case stop the others.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ Together = Callable[..., Awaitable[Any]]
 async def run(
     suite: Suite, pool: Confined, *, progress: Progress | None = None, together: Together | None = None, lanes: int = 2
 ) -> list[Outcome]:
-    """Every case's outcome. With `together` (asyncio.gather), `lanes` batches are under way at once.
+    """Run all cases. With `gather` (asyncio.gather), `lanes` batches run concurrently.
 
-    Only what is under way is in memory: a tree may hold more than fits there.
+    Only the running batches are in memory, because a tree may be larger than that.
     """
     outcomes: list[Outcome | None] = [None] * len(suite.cases)
     hung = Counter[str]()
@@ -54,7 +54,7 @@ async def run(
 
 
 def _batches(cases: Sequence[Case]) -> list[list[int]]:
-    """The places of the cases, some at a time. First a few of every folder: those find out a script that hangs."""
+    """Split the cases into batches of indexes. A few cases of every folder come first, to detect hanging scripts."""
     seen = Counter[Any]()
     early: list[int] = []
     late: list[int] = []
@@ -77,7 +77,7 @@ async def _run_batch(suite: Suite, cases: Sequence[Case], pool: Confined, hung: 
 
 
 def _asked(suite: Suite, case: Case, hung: Counter[str]) -> dict[str, Any] | Outcome:
-    """What to send for a case, or the outcome of one that cannot be run."""
+    """Build the payload of a case, or the failed result if it cannot be run."""
     if case.problem:
         return case_results.broken(case, case.problem)
     try:
@@ -86,9 +86,9 @@ def _asked(suite: Suite, case: Case, hung: Counter[str]) -> dict[str, Any] | Out
     except UserError as error:
         return case_results.broken(case, str(error))
     if hung[script] >= PATIENCE:
-        return case_results.broken(case, f"not run: the script went over its limits in {hung[script]} cases before")
+        return case_results.broken(case, f"not run: the script exceeded its limits in {hung[script]} cases before")
     is_action = isinstance(case, ActionCase)
-    # argo: its tests give health and discovery all libraries, and actions what its server gives them: almost none
+    # argo: its tests give health and discovery all libraries, and actions the few that its server gives them
     return {
         "script": script,
         "manifest": manifest,
@@ -101,12 +101,12 @@ def _asked(suite: Suite, case: Case, hung: Counter[str]) -> dict[str, Any] | Out
 def _input(suite: Suite, case: Case) -> Manifest:
     document = suite.inputs.document(case.folder, case.input)
     if not isinstance(document, dict):
-        raise UserError("holds no object; write one", where=shown(case.folder, case.input))
+        raise UserError("contains no object; write one", where=shown(case.folder, case.input))
     return document
 
 
 def _script(suite: Suite, case: Case, manifest: Manifest) -> str:
-    """argo: chosen by what the object says that it is, wherever its file lies."""
+    """argo: selected by the kind of the object, not by the folder of its file."""
     group, kind = kind_of(manifest)
     if isinstance(case, ActionCase):
         return suite.scripts.action(group, kind, case.action)
@@ -121,4 +121,4 @@ def _judged(suite: Suite, case: Case, manifest: Manifest, answer: Any) -> Outcom
     except UserError as error:
         return case_results.broken(case, str(error))
     except RecursionError:
-        return case_results.broken(case, "what the script returned is nested too deep to be compared; make it flatter")
+        return case_results.broken(case, "the result of the script is nested too deep to compare; flatten it")

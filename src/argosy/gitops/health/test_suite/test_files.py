@@ -1,7 +1,7 @@
-"""Test files as Go reads them into its structs. In: YAML data. Out: rows of plain values.
+"""Reads test files as Go decodes them into structs. In: YAML data. Out: rows of plain values.
 
-argo: names of fields fit in any case, fields that are not known are passed over, null is the empty value, and a number
-or a truth value where a text belongs becomes its text. Everything else of a wrong type makes the file unreadable.
+argo: field names are case-insensitive, unknown fields are ignored, null is the empty value, and a number or boolean in
+a string field is converted to a string. Any other wrong type makes the file unreadable.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from argosy.gitops.health.actions import Action
 from argosy.kube.objects.yaml_scalars import go_float
 
 _NUMBER: Final = "a number"
-_WORDS: Final = {dict: "a mapping", list: "a list", str: "a text", bool: "true or false", int: _NUMBER, float: _NUMBER}
+_WORDS: Final = {dict: "a map", list: "a list", str: "a string", bool: "true or false", int: _NUMBER, float: _NUMBER}
 
 
 class Row:
-    """One mapping of a test file; `place` says which, as in `tests[3]`."""
+    """One map of a test file; `place` is its path, as in `tests[3]`."""
 
     def __init__(self, value: Any, place: str, where: str) -> None:
         if value is not None and not isinstance(value, dict):
-            raise wrong(value, "a mapping", place, where)
+            raise wrong(value, "a map", place, where)
         self._value: Mapping[str, Any] = value or {}
         self.place = place
         self.where = where
 
     def get(self, name: str) -> Any:
-        """argo: the fields are taken in the order of their names, and the last one that fits stays."""
+        """argo: fields are read in sorted order, and the last one that matches counts."""
         folded = name.lower()
         found = None
         for key in sorted(self._value):
@@ -77,15 +77,15 @@ def as_text(value: Any, place: str, where: str) -> str:
         return str(value)
     if isinstance(value, float) and math.isfinite(value):
         return go_float(value)
-    raise wrong(value, "a text", place, where)
+    raise wrong(value, "a string", place, where)
 
 
 def wrong(value: Any, needed: str, place: str, where: str) -> UserError:
-    what = f"{place} is" if place else "the file holds"
-    return UserError(f"{what} {_WORDS.get(type(value), 'a value')} where {needed} belongs; correct it", where=where)
+    what = f"{place} is" if place else "the file is"
+    return UserError(f"{what} {_WORDS.get(type(value), 'a value')} but must be {needed}; correct it", where=where)
 
 
 def offered(row: Row) -> Action:
-    """An action that a discovery test expects. argo: of a parameter only the name is kept."""
+    """Read an action that a discovery test expects. argo: only the name of a parameter is kept."""
     parameters = tuple(each.text("name") for each in row.rows("params"))
     return Action(row.text("name"), row.flag("disabled"), row.text("iconClass"), row.text("displayName"), parameters)

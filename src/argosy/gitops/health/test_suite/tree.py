@@ -1,6 +1,6 @@
-"""A tree of rules: which folders hold what, and which script is for a kind.
+"""A tree of rules: finds its folders, and the script for a kind.
 
-In: a folder. Out: what its folders hold; scripts. Never: follows a link to a folder, or goes deeper than trees are.
+In: a folder. Out: its rule folders; scripts. Never: follows a link to a folder, or descends deeper than `MAX_DEPTH`.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _SAFE: Final = re.compile(r"[A-Za-z0-9][-A-Za-z0-9._]*", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder that holds a rule or tests; its path is that below the tree."""
+    """A folder with a rule or tests; its path is relative to the tree."""
 
     path: str
     files: frozenset[str]
 
     @property
     def has_rule(self) -> bool:
-        # `health.yaml` is a name that test data may have too, so it is a rule only beside its tests.
+        # Test data may also be named `health.yaml`, so it is a rule only next to its tests.
         return HEALTH in self.files or (TABLE in self.files and HEALTH_TEST in self.files and not self.is_data)
 
     @property
@@ -49,7 +49,7 @@ class Folder:
 
 
 def walk(top: Path) -> Iterator[Folder]:
-    """The folders that hold something of a rule, in the order of their paths."""
+    """Yield the folders that contain files of a rule, sorted by path."""
     left = MOST_ENTRIES
     waiting = [(top, "", 0)]
     while waiting:
@@ -67,7 +67,7 @@ def walk(top: Path) -> Iterator[Folder]:
             entry.name for entry in entries if entry.name in KNOWN and not entry.is_dir(follow_symlinks=False)
         ):
             if not path.isprintable():
-                raise UserError("the name of a folder is no plain text; rename it", where=ascii(path))
+                raise UserError("the name of a folder has non-printable characters; rename it", where=ascii(path))
             yield Folder(path, files)
 
 
@@ -83,8 +83,8 @@ def _entries(folder: Path, path: str) -> list[os.DirEntry[str]]:
 class Tree:
     """The scripts of a tree, by kind.
 
-    The folder that people name may be a part of a tree: one rule, or one group. `levels` says how many folders above it
-    belong to the tree; of those, only scripts are read that an object of the named folder asks for.
+    The given folder may be a part of a tree: one rule, or one group. `levels` is the number of folders above it that
+    belong to the tree; from those, only scripts for objects of the given folder are read.
     """
 
     def __init__(self, files: Files, folders: list[Folder], levels: int = 0) -> None:
@@ -97,7 +97,7 @@ class Tree:
         self._texts: dict[tuple[str, str], str] = {}
 
     def key_of(self, path: str) -> str:
-        """The kind that a folder is for, as `group/Kind`."""
+        """Return the kind of a folder, as `group/Kind`."""
         return f"{self._above}/{path}".strip("/").removesuffix(f"/{ACTIONS}")
 
     def health(self, group: str, kind: str) -> str:
@@ -106,7 +106,7 @@ class Tree:
         if folder is None:
             wild = next((each for each in self._wild if is_for(each, key)), None)
             if wild is None:
-                raise UserError(_no_script(key) if kind else "no health script is for an object without a kind: add it")
+                raise UserError(_no_script(key) if kind else "an object without a kind has no health script: add it")
             key, folder = wild, self._folders[wild]
         return self._script(key, HEALTH) if HEALTH in folder.files else self._table(key, kind)
 
@@ -118,11 +118,11 @@ class Tree:
 
     @cached_property
     def _wild(self) -> list[str]:
-        """argo: folders with `_` in their path stand for kinds that have no folder; the first that fits is taken."""
+        """argo: folders with `_` in their path match kinds without a folder of their own; the first match wins."""
         return sorted(key for key in self._folders if "_" in key)
 
     def _beside(self, key: str) -> Folder | None:
-        """The folder of another kind, in the tree of which the named folder is a part."""
+        """Return the folder of another kind in the tree around the given folder."""
         if self._around is None or not _is_safe(key):
             return None
         folder = self._around.folder / key
@@ -130,7 +130,7 @@ class Tree:
         return found if found.has_rule else None
 
     def _of_actions(self, key: str, file: str) -> str:
-        """argo: actions are looked up in the kind's own folder only, without wildcards."""
+        """argo: actions are read from the kind's own folder only, without wildcards."""
         path = f"{ACTIONS}/{file}"
         if _is_safe(f"{key}/{file}"):
             try:
@@ -138,7 +138,7 @@ class Tree:
             except UserError as error:
                 if not isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
                     raise
-        raise UserError(f"there is no {shown(key, path)} in this tree: add it, or correct the name")
+        raise UserError(f"no {shown(key, path)} in this tree: add it, or correct the name")
 
     def _script(self, key: str, file: str) -> str:
         if (key, file) not in self._texts:
@@ -146,12 +146,12 @@ class Tree:
         return self._texts[key, file]
 
     def _table(self, key: str, kind: str) -> str:
-        """Compiled for the object's kind, which its messages name: a folder with wildcards is for many."""
+        """Translate a table for the kind of the object, which its messages name: a wildcard folder has many kinds."""
         if (key, f"{TABLE} {kind}") not in self._texts:
             where = shown(key, TABLE)
             table = first_document(self._read(key, TABLE), where=where)
             if not isinstance(table, dict):
-                raise UserError("the table is no mapping; write conditions, phases and otherwise", where=where)
+                raise UserError("the table is not a map; write conditions, phases and otherwise", where=where)
             try:
                 self._texts[key, f"{TABLE} {kind}"] = to_lua(kind, table)
             except UserError as error:
@@ -167,7 +167,7 @@ class Tree:
 
 
 def _wild_beside(top: Path) -> dict[str, Folder]:
-    """Folders with wildcards, one level or two below the top: all that there are in a tree."""
+    """Return the wildcard folders, which are one or two levels below the top."""
     found: dict[str, Folder] = {}
     for file in (*top.glob(f"*_*/{HEALTH}"), *top.glob(f"*_*/*/{HEALTH}")):
         key = file.parent.relative_to(top).as_posix()
@@ -177,7 +177,7 @@ def _wild_beside(top: Path) -> dict[str, Folder]:
 
 def _no_script(key: str) -> str:
     key = key if len(key) <= _LONGEST_KEY else f"{key[:_LONGEST_KEY]} …"
-    return f"no health script of this tree is for {key}: its rule belongs into the folder {key}"
+    return f"no health script in this tree for {key}: put its rule into the folder {key}"
 
 
 def _is_safe(path: str) -> bool:
@@ -185,7 +185,7 @@ def _is_safe(path: str) -> bool:
 
 
 def is_for(path: str, key: str) -> bool:
-    """Is a folder for this kind? `_` in its path stands for any text without a slash."""
+    """True if the folder is for this kind; `_` in its path matches any text without a slash."""
     names, parts = path.split("/"), key.split("/")
     return len(names) == len(parts) and all(
         part == name or ("_" in name and fnmatchcase(part, glob.escape(name).replace("_", "*")))
@@ -194,5 +194,5 @@ def is_for(path: str, key: str) -> bool:
 
 
 def above(folder: Path, levels: int) -> str:
-    """The last names of a folder's path: what stands before the paths in it if the tree begins higher up."""
+    """Return the last names of the folder's path: the prefix of its paths if the tree starts `levels` higher."""
     return "/".join(folder.parts[-levels:]) if levels else ""

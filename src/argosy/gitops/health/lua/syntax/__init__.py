@@ -1,6 +1,6 @@
-"""Lua scripts as trees.
+"""Parses Lua scripts into syntax trees.
 
-In: a script's text. Out: nodes with line numbers, and which name means which variable. Never: runs anything.
+In: the text of a script. Out: nodes with line numbers, and the variable of each name. Never: runs a script.
 """
 
 from argosy.gitops.health.lua.syntax.lexer import MOST_TEXT, LuaSyntaxError

@@ -1,6 +1,6 @@
-"""Read expressions off a row of tokens.
+"""Parses Lua expressions.
 
-In: tokens. Out: expression nodes. Never: goes deeper than `MOST_DEPTH`, so that whoever walks the tree may recurse.
+In: tokens. Out: expression nodes. Never: nests deeper than `MAX_DEPTH`, so that code may walk the tree recursively.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from argosy.gitops.health.lua.syntax.tree import (
 
 MOST_DEPTH = 100
 
-# How tightly an operator holds what is left of it; `..` and `^` are read to the right.
+# Precedence of binary operators; `..` and `^` are right-associative.
 _STRENGTH = {
     "or": 1, "and": 2, "<": 3, ">": 3, "<=": 3, ">=": 3, "~=": 3, "==": 3, "..": 4,
     "+": 5, "-": 5, "*": 6, "/": 6, "%": 6, "^": 8,
@@ -39,16 +39,16 @@ _FLAT = {"or", "and", ".."}
 
 
 class ExpressionReader:
-    """A place in a row of tokens, and what can be read from there."""
+    """Parser state: the position in the token list."""
 
     def __init__(self, tokens: Tokens) -> None:
         self.kinds, self.values, self.lines = tokens.kinds, tokens.values, tokens.lines
         self.place = 0
         self.depth = 0
-        self.varargs = [True]  # may `...` be used, for each function around this place
-        self.in_parentheses = False  # was the last suffixed expression a bare `( … )`
+        self.varargs = [True]  # for each enclosing function: True if `...` may be used
+        self.in_parentheses = False  # True if the last suffixed expression was a bare `( … )`
 
-    # -- the row --
+    # -- tokens --
 
     @property
     def kind(self) -> str:
@@ -96,7 +96,7 @@ class ExpressionReader:
             if operator in _FLAT:
                 left = self._flat(left, operator, strength)
             else:
-                self.go_down(1)  # the tree leans to the left: it grows a level with every operator
+                self.go_down(1)  # left-associative: the tree grows one level per operator
                 self.place += 1
                 right = self.expression(strength - 1 if operator == "^" else strength)
                 left = Binary(line, operator, left, right)
@@ -139,7 +139,7 @@ class ExpressionReader:
         return tuple(found)
 
     def suffixed(self) -> Expression:
-        """A name or `( … )`, and all the indexing and calling behind it."""
+        """Parse a name or `( … )` with all following index and call suffixes."""
         depth = self.depth
         node = self._primary()
         while True:
@@ -219,7 +219,7 @@ class ExpressionReader:
         return Field(line, key, self.expression())
 
     def function(self, line: int, *, is_method: bool = False) -> Function:
-        """From its parameters to its `end`; the word `function` was read."""
+        """Parse a function from its parameters to its `end`, after the keyword `function`."""
         parameters = [Name(line, "self")] if is_method else []
         is_vararg = False
         self.expect("(")
@@ -239,7 +239,7 @@ class ExpressionReader:
         return Function(line, tuple(parameters), is_vararg, body)
 
     def function_body(self, opener: str, line: int) -> Block:
-        raise NotImplementedError  # statements know how
+        raise NotImplementedError  # the statement parser implements it
 
 
 _CONSTANTS: dict[str, bool | None] = {"nil": None, "true": True, "false": False}

@@ -1,6 +1,6 @@
-"""Whether every `goto` finds its label and every `break` its loop.
+"""Checks that every `goto` has a visible label and every `break` a loop.
 
-In: blocks, locals, labels and jumps, in the order of the text. Out: nothing, or LuaSyntaxError. Never: looks at values.
+In: blocks, locals, labels and jumps, in source order. Out: nothing, or LuaSyntaxError. Never: evaluates values.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from argosy.gitops.health.lua.syntax.lexer import LuaSyntaxError
 @dataclass(slots=True)
 class _Jump:
     line: int
-    locals_seen: int  # of the block that it now waits in
+    locals_seen: int  # number of locals of its block declared before it
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ class Jumps:
     def jump(self, label: str, line: int) -> None:
         for block in reversed(self._blocks):
             if label in block.labels:
-                return  # backwards: always in sight
+                return  # backward jump: the label is visible
             if block.is_function:
                 break
         block = self._blocks[-1]

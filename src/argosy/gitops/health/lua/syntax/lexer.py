@@ -1,7 +1,7 @@
-"""Cut a Lua script into tokens.
+"""Splits a Lua script into tokens.
 
-In: its text. Out: `Tokens`, three lists of one length: kind, value and line. A word or sign of the language has itself
-for its kind. Never: takes more than time linear in the text; raises anything but LuaSyntaxError.
+In: its text. Out: `LuaTokens`, three lists of equal length: kind, value and line. The kind of a keyword or operator is
+its text. Never: takes more than linear time; raises anything but LuaSyntaxError.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _NUMERAL = re.compile(
     r"0[xX](?:[0-9a-fA-F]++(?:\.[0-9a-fA-F]*+)?|\.[0-9a-fA-F]++)(?:[pP][+-]?[0-9]++)?"
     r"|(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?"
 )
-_SUFFIX = re.compile(r"(?:[uU]?[lL]{2}|[iI])")  # LuaJIT's own kinds of number
+_SUFFIX = re.compile(r"(?:[uU]?[lL]{2}|[iI])")  # number suffixes of LuaJIT
 _ESCAPE = re.compile(
     rb"\\(?:([0-9]{1,3})|x([0-9a-fA-F]{2})|u\{([0-9a-fA-F]{1,8})\}|z[ \t\r\n\v\f]*+|(\r\n|\n\r|[\s\S]))"
 )
@@ -74,7 +74,7 @@ _PLAIN_ESCAPES = {
 
 
 class LuaSyntaxError(UserError):
-    """The text is not Lua, or is over a limit. It reads as LuaJIT's own: `<string>:3: 'end' expected near '<eof>'`."""
+    """The text is not valid Lua, or exceeds a limit. Format of LuaJIT: `<string>:3: 'end' expected near '<eof>'`."""
 
     def __init__(self, line: int, message: str) -> None:
         super().__init__(message, where="<string>", line=line)
@@ -88,7 +88,7 @@ class Tokens:
 
 
 def tokenize(text: str) -> Tokens:
-    """The value of a string token is the string itself, of any other its text."""
+    """Return the tokens. The value of a string token is the decoded string, of any other token its text."""
     if len(text) > MOST_TEXT or (not text.isascii() and len(text.encode("utf-8", "surrogatepass")) > MOST_TEXT):
         raise LuaSyntaxError(1, f"the script is longer than {MOST_TEXT // 1024} KiB; make it smaller")
     kinds: list[str] = []
@@ -116,7 +116,7 @@ def tokenize(text: str) -> Tokens:
             end, word = _long(text, begin, line, "string")
             next_line += text.count("\n", begin, end)
             kind = STRING
-        else:  # space, a comment or the end: no token
+        else:  # whitespace, a comment or the end: not a token
             end = _after_comment(text, end, line) if group == "comment" else end
             line += text.count("\n", place, end)
             place = end
@@ -129,7 +129,7 @@ def tokenize(text: str) -> Tokens:
 
 
 def _beginning(text: str) -> int:
-    """Behind what LuaJIT passes over at the beginning: a byte order mark, and a first line that begins with #."""
+    """Return the offset after the parts that LuaJIT skips: a byte order mark, and a first line that starts with #."""
     place = len(BYTE_ORDER_MARK) if text.startswith(BYTE_ORDER_MARK) else 0
     if not text.startswith("#", place):
         return place
@@ -145,7 +145,7 @@ def _after_comment(text: str, place: int, line: int) -> int:
 
 
 def _long(text: str, place: int, line: int, what: str) -> tuple[int, str]:
-    """The end and the inside of `[==[ … ]==]` that begins here; a first line break does not count."""
+    """Return the end and the content of `[==[ … ]==]` at this offset, without a leading line break."""
     opened = _LONG.match(text, place)
     assert opened is not None
     begin = opened.end()
@@ -169,12 +169,12 @@ def _string(word: str, line: int) -> str:
         if point and int(point, 16) < 0x110000:
             return chr(int(point, 16)).encode("utf-8", "surrogatepass")
         if not (decimal or point or other):
-            return b""  # \z leaves out the space behind it
+            return b""  # \z skips the following whitespace
         if other in _PLAIN_ESCAPES:
             return _PLAIN_ESCAPES[other]
         raise LuaSyntaxError(line, f"invalid escape sequence near '{_short(word)}'")
 
-    # A script may spell the bytes of a letter one by one, so escapes are bytes before they are text.
+    # A script may write a character as single bytes, so escapes are decoded as bytes first.
     raw = word[1:-1].encode("utf-8", "surrogatepass")
     return _ESCAPE.sub(plain, raw).decode("utf-8", "surrogateescape")
 

@@ -1,6 +1,6 @@
-"""Read a Lua script: Lua 5.1 with `goto` and labels, which is what Argo CD's engine and LuaJIT 2.1 both take.
+"""Parses Lua 5.1 with `goto` and labels, which both Argo CD's engine and LuaJIT 2.1 accept.
 
-In: text. Out: its `Block`. Never: raises anything but LuaSyntaxError, whatever the text; takes more than linear time.
+In: text. Out: its `LuaBlock`. Never: raises anything but LuaSyntaxError; takes more than linear time.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from argosy.gitops.health.lua.syntax.tree import (
 def parse(text: str) -> Block:
     try:
         return _Parser(tokenize(text)).script()
-    except RecursionError:  # the caller's own stack was nearly used up
-        raise LuaSyntaxError(1, "nested too deeply to be read here; split it up") from None
+    except RecursionError:  # the stack of the caller was nearly full
+        raise LuaSyntaxError(1, "nested too deeply to parse; split it up") from None
 
 
 class _Parser(ExpressionReader):
@@ -64,7 +64,7 @@ class _Parser(ExpressionReader):
             statements.append(statement)
             self.accept(";")
             if isinstance(statement, Return | Break):
-                break  # both engines want them last
+                break  # both engines require them at the end of a block
         self.jumps.leave()
         self.depth -= 1
         return Block(line, tuple(statements), self.line)
@@ -192,11 +192,11 @@ class _Parser(ExpressionReader):
         name = self.expect(NAME)
         self.expect("::")
         place = self.place
-        last = len(self.kinds) - 1  # the end of the text, which a label that is cut off must not pass
-        while self.kinds[place] in (";", "::"):  # a label behind which nothing is done stands at the end of its block
+        last = len(self.kinds) - 1  # the end of the text: a truncated label must not pass it
+        while self.kinds[place] in (";", "::"):  # a label followed by no statement is at the end of its block
             place = min(place + (3 if self.kinds[place] == "::" else 1), last)
         behind = self.kinds[place]
-        self.jumps.land(name, line, is_last=is_end(behind) and behind != "until")  # the condition still sees the locals
+        self.jumps.land(name, line, is_last=is_end(behind) and behind != "until")  # its condition can see the locals
         return Label(line, name)
 
 

@@ -1,6 +1,6 @@
-"""Which name means which variable, and what is ever assigned to it.
+"""Resolves names to variables, with all values assigned to each variable.
 
-In: a script's tree. Out: `Scopes`. Never: follows values; a variable's values are all that are assigned anywhere.
+In: the tree of a script. Out: `LuaScopes`. Never: evaluates; `values` lists every assignment anywhere in the script.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from argosy.gitops.health.lua.syntax.tree import (
 
 @dataclass(slots=True, eq=False)
 class Variable:
-    """`values` has an entry for every assignment; None where the value is not one expression of the script."""
+    """`values` has an entry per assignment; None if the value is not an expression of the script."""
 
     name: str
     is_global: bool
     values: list[Expression | None] = field(default_factory=list)
-    names: list[Name] = field(default_factory=list)  # where it is named, its declaration and assignments included
+    names: list[Name] = field(default_factory=list)  # all occurrences, including its declaration and assignments
 
     def __repr__(self) -> str:
         return f"<{'global' if self.is_global else 'local'} {self.name}>"
@@ -52,7 +52,7 @@ def resolve(script: Block) -> Scopes:
 
 
 def children(node: Node) -> Iterator[Node]:
-    """The nodes right below, in the order of the text."""
+    """Yield the direct children, in source order."""
     for name in _slots(type(node)):
         value = getattr(node, name)
         if isinstance(value, Node):
@@ -62,7 +62,7 @@ def children(node: Node) -> Iterator[Node]:
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """The node and all below it, in the order of the text."""
+    """Yield the node and its descendants, in source order."""
     waiting = [node]
     while waiting:
         node = waiting.pop()
@@ -102,7 +102,7 @@ class _Resolver:
         return variable
 
     def block(self, block: Block, names: tuple[Name, ...] = (), condition: Expression | None = None) -> None:
-        """A scope with these names in it; the condition of `repeat` sees its locals."""
+        """Visit a block as a scope with these names; the condition of `repeat` can see its locals."""
         self._open.append({})
         for name in names:
             self._declare(name, None)
@@ -150,5 +150,5 @@ class _Resolver:
 
 
 def value_at(values: tuple[Expression, ...], place: int) -> Expression | None:
-    """The expression that gives the value at this place of an assignment; of a call, its first value."""
+    """Return the expression for the variable at this position of an assignment; None if there are fewer values."""
     return values[place] if place < len(values) else None

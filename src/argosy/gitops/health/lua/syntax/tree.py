@@ -1,8 +1,8 @@
-"""What a Lua script says, as a tree of plain values.
+"""Nodes of the Lua syntax tree.
 
-In: nothing. Out: frozen nodes; each knows the line it begins on. Two nodes are equal only if they are one and the same,
-so that a node can be a key. Never: knows what a script means. Chains of one `and`, `or` or `..` are one flat node, and
-parentheses leave no node: neither changes what the analyses ask.
+In: nothing. Out: frozen nodes with the line they start on. Nodes are compared by identity, so that a node can be a key.
+Never: has semantics. Chains of the same `and`, `or` or `..` are one flat node, and parentheses have no node: neither
+matters for the analyses.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Expression(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Constant(Expression):
-    """nil, true, false, or a number (None for one that Python does not read, such as LuaJIT's `1LL`)."""
+    """nil, true, false, or a number (None for one that Python cannot parse, such as LuaJIT's `1LL`)."""
 
     value: bool | float | None
     is_number: bool = False
@@ -47,7 +47,7 @@ class Name(Expression):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Index(Expression):
-    """`base.key` is written with a String for its key, as Lua itself sees it."""
+    """`base[key]`; the key of `base.key` is a String, as in Lua itself."""
 
     base: Expression
     key: Expression
@@ -70,7 +70,7 @@ class Method(Expression):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Logical(Expression):
-    """`a and b and c`, or the same with `or`."""
+    """`a and b and c`, or `a or b or c`."""
 
     operator: str
     operands: tuple[Expression, ...]
@@ -125,7 +125,7 @@ class Statement(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block(Node):
-    """`last_line` is the line of the word that ends it."""
+    """`last_line` is the line of the keyword that ends it."""
 
     statements: tuple[Statement, ...]
     last_line: int
@@ -153,7 +153,7 @@ class Assign(Statement):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Do(Statement):
-    """A call on its own."""
+    """A call as a statement."""
 
     call: Call | Method
 
@@ -191,7 +191,7 @@ class Repeat(Statement):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class For(Statement):
-    """Over numbers: start, stop and perhaps step."""
+    """Numeric loop: start, stop and optional step."""
 
     name: Name
     bounds: tuple[Expression, ...]
