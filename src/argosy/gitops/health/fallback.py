@@ -83,14 +83,14 @@ def judge(manifest: Manifest) -> Assessment | None:
 def _verdict(manifest: Manifest) -> tuple[Health, str]:
     status = _mapping(manifest.get("status"))
     if not status:
-        return Health.HEALTHY, "there is no status to judge by"
+        return Health.HEALTHY, "no status"
     generation = _number(_mapping(manifest.get("metadata")).get("generation"))
     if _is_behind(status, generation):
         return Health.PROGRESSING, f"waiting for the controller to observe generation {generation}"
     return (
         _by_conditions(status, generation)
         or _by_phase(status)
-        or (Health.HEALTHY, "nothing in the status is known to the fallback")
+        or (Health.HEALTHY, "no known field in the status")
     )
 
 
@@ -109,7 +109,7 @@ def _by_conditions(status: Mapping[str, Any], generation: int) -> tuple[Health, 
 def _by_condition(condition: Mapping[str, Any], status: Mapping[str, Any], generation: int) -> tuple[Health, str]:
     told = _told(condition)
     if _is_behind(condition, generation):
-        return Health.PROGRESSING, f"waiting for generation {generation}; of an older one, {told}"
+        return Health.PROGRESSING, f"waiting for generation {generation}; before that, {told}"
     if _is(condition, "True"):
         return Health.HEALTHY, told
     phase = _by_phase(status)
@@ -124,7 +124,7 @@ def _by_phase(status: Mapping[str, Any]) -> tuple[Health, str] | None:
         if word := _text(status.get(field)):
             health = _WORDS.get(re.sub(r"[\s_-]", "", word).lower())
             if health is None:
-                return Health.HEALTHY, f"{field} is {word}, a word that the fallback does not know"
+                return Health.HEALTHY, f"{field} is {word}, which is not a known phase"
             detail = _text(status.get("message"))
             return health, f"{field} is {word}: {detail}" if detail else f"{field} is {word}"
     return None

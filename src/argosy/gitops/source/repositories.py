@@ -79,7 +79,7 @@ class Repositories:
         if len(self._told) > MOST_RECENT:
             self._told.clear()
         self._told[asked] = news
-        log.info("%s", news)
+        log.info("source changed: %s", news)
 
     def mirror(self, url: str, *, project: str = "") -> Mirror:
         rules = (self.settings, self.credentials, self.trust)

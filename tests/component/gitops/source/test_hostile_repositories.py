@@ -117,7 +117,7 @@ def test_content_that_is_not_what_its_id_says_is_refused(repository) -> None:
     file.chmod(0o600)
     file.write_bytes(zlib.compress(b"blob 6\0forged"))
     reader = ObjectReader(repository.path, SourceLimits(), "here")
-    with pytest.raises(CorruptSource, match="is not what its id says"):
+    with pytest.raises(CorruptSource, match="does not match its id"):
         GitTree(reader, tree).read("a")
     reader.close()
 

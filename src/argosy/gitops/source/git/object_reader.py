@@ -95,7 +95,7 @@ class ObjectReader:
                 raise
         if found is not None and _id_of(found, len(id)) != id:
             self.close()  # otherwise it would keep reading the damaged pack after the mirror was recreated
-            raise self._corrupt(id, "is not what its id says")
+            raise self._corrupt(id, "does not match its id")
         return found
 
     def close(self) -> None:

@@ -427,6 +427,6 @@ async def test_what_a_branch_is_and_why_it_cannot_be_read_is_logged_once(
             await repositories.checkout(url, "main")
             with pytest.raises(UnknownRef):
                 await repositories.checkout(url, "gone")
-    assert [record.getMessage().partition(": ")[2].partition(";")[0] for record in caplog.records] == [
+    assert [record.getMessage().split(": ", 2)[2].partition(";")[0] for record in caplog.records] == [
         f"main is {revision}", "there is no branch, tag or commit 'gone'"
     ]  # fmt: skip
