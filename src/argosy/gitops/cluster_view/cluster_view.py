@@ -242,7 +242,7 @@ def _is_refusal(error: ArgosyError) -> bool:
 async def open_lookout(
     desk: Desk, repositories: Repositories | None = None, crew: Crew | None = None
 ) -> AsyncIterator[Lookout]:
-    """Open a running and synced ClusterView. Repositories and a process pool passed in are not closed."""
+    """Open a running and synced ClusterView. Repositories and workers that are passed in are not closed."""
     own_repositories = repositories or Repositories(cache_folder(), SourceSettings())
     own_crew, pool = crew or renderer(), Pool()
     lookout = Lookout(desk, own_repositories, own_crew, pool)

@@ -1,7 +1,7 @@
 """Collects the test cases of a folder.
 
-In: a rule tree, the folder of a group or of one rule; or a script. Out: a TestSuite. Never: skips an unreadable file:
-it becomes a failing case.
+In: a rule tree, the folder of a group or of one rule; or a script. Out: a RuleTestSuite. Never: skips an unreadable
+file: it becomes a failing case.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ Together = Callable[..., Awaitable[Any]]
 async def run(
     suite: Suite, pool: Confined, *, progress: Progress | None = None, together: Together | None = None, lanes: int = 2
 ) -> list[Outcome]:
-    """Run all cases. With `gather` (asyncio.gather), `lanes` batches run concurrently.
+    """Run all cases. With `gather` (asyncio.gather), `max_concurrent_batches` run at once.
 
     Only the running batches are in memory, because a tree may be larger than that.
     """

@@ -19,7 +19,7 @@ _WORDS: Final = {dict: "a map", list: "a list", str: "a string", bool: "true or 
 
 
 class Row:
-    """One map of a test file; `place` is its path, as in `tests[3]`."""
+    """One map of a test file; `path` says which, as in `tests[3]`."""
 
     def __init__(self, value: Any, place: str, where: str) -> None:
         if value is not None and not isinstance(value, dict):
