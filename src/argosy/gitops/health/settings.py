@@ -320,7 +320,7 @@ def _unsound(pattern: str) -> str:
 def _not_yaml(entry: Entry, error: UserError, pattern: str) -> Fault:
     """Build the fault of a YAML error, whose message is `problem: what to do`."""
     what, _, advice = error.message.rpartition(": ")
-    place = f" in line {error.line} of its text" if error.line else ""
+    place = f", in line {error.line} of its text" if error.line else ""
     text = f"is not valid YAML{place}: {what or advice}; {advice if what else 'correct it'}"
     return Fault(entry.where, text, place=entry.place, pattern=pattern, line=error.line)
 
