@@ -1,15 +1,15 @@
-"""Our errors, by who must act.
+"""The tree of argosy's exceptions, ordered by who must act.
 
 ArgosyError
-├── UserError          the author of the input: a condition on the object, HTTP 400, exit code 2
+├── UserError          the author of the input must act: a condition on the object, HTTP 400, exit code 2
 │   ├── ManifestError  LimitError  PatchError  RenderError
-│   ├── SourceError    Unreachable  SourceTimeout  SourceRefused  UnknownRef  CorruptSource  SourceTooLarge
-│   │   └── NotVerified  Unsigned  BadSignature  UnknownSigner  ExpiredSigner  SignerNotAllowed  CannotVerify
-│   └── PolicyError    refused by a rule: exit code 5
-├── ClusterError       the cluster said no: carries code, reason and key
+│   ├── SourceError    SourceUnreachable  SourceTimeout  SourceRefused  UnknownRef  CorruptSource  SourceTooLarge
+│   │   └── SignatureError  Unsigned  BadSignature  UnknownSigner  ExpiredSigner  SignerNotAllowed  CannotVerify
+│   └── PolicyError    a project, sync window or role refuses: exit code 5
+├── ClusterError       the API server refused the request: carries code, reason and key
 │   ├── Conflict 409   Gone 410   Invalid 422   Forbidden 403
-└── TransientError     nobody: retried with backoff, HTTP 503, exit code 3
-    └── StorageFull    whoever runs the sandbox: its disk is full, HTTP 507
+└── TransientError     nobody must act: retried with backoff, HTTP 503, exit code 3
+    └── StorageFull    the operator of the sandbox must free disk space: HTTP 507
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from argosy.kube.names import ResourceKey
 
 
 class ArgosyError(Exception):
-    """The root of all errors that argosy raises on purpose. They can be pickled, whatever their constructors want."""
+    """Root of all exceptions that argosy raises on purpose. They can be pickled whatever their constructors require."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuilt, (type(self), self.args, self.__dict__.copy())
@@ -34,9 +34,9 @@ def _rebuilt(kind: type[ArgosyError], args: tuple[Any, ...], state: Mapping[str,
 
 
 class UserError(ArgosyError):
-    """The input is wrong; `where` says which file, field or object, and `line` where in it, from 1 on (0: unknown)."""
+    """The input is wrong. `where` names the file, field or object; `line` counts from 1 (0: unknown)."""
 
-    source = ""  # the ref and path of the Application's source that could not be loaded
+    source = ""  # ref and path of the Application source that could not be loaded
 
     def __init__(self, message: str, *, where: str = "", line: int = 0) -> None:
         super().__init__(message)
@@ -55,39 +55,39 @@ class ManifestError(UserError):
 
 
 class LimitError(UserError):
-    """Input that is not trusted went over a limit of size, depth, count or time."""
+    """Untrusted input exceeded a limit on size, depth, count or time."""
 
-    exhausted = ""  # "timed out" or "ran out of memory" where a worker was used up: such work is not tried again soon
+    exhausted = ""  # "timed out" or "ran out of memory" if a worker process died: the work is retried after a backoff
 
 
 class PatchError(UserError):
-    """A patch does not fit the manifest that it is for."""
+    """A patch cannot be applied to its manifest."""
 
 
 class SourceError(UserError):
-    """A repository, ref or path cannot be had."""
+    """A repository, ref or path cannot be fetched."""
 
-    last_good = ""  # the revision that the same ref had when it could last be had; it can still be checked out
+    last_good = ""  # the last revision that the same ref was resolved to; it can still be checked out
 
 
 class Unreachable(SourceError):
-    """The repository's host gives no answer, or not the one that git needs. It may pass by itself: try again later."""
+    """The repository's host does not answer, or not with the Git protocol. Retrying later may succeed."""
 
 
 class SourceTimeout(Unreachable):
-    """The repository's host was too slow."""
+    """The repository's host did not answer in time."""
 
 
 class SourceRefused(SourceError):
-    """The host wants other credentials, or a rule of ours forbids the address."""
+    """The host rejected the credentials, or argosy forbids the address."""
 
 
 class AddressRefused(SourceRefused):
-    """A rule of ours forbids the address: no credentials would help."""
+    """argosy forbids the address; other credentials do not help."""
 
 
 class UnknownRef(SourceError):
-    """The repository is there, the branch, tag or commit is not."""
+    """The repository exists, but the branch, tag or commit does not."""
 
 
 class CorruptSource(SourceError):
@@ -95,23 +95,23 @@ class CorruptSource(SourceError):
 
 
 class SourceTooLarge(SourceError):
-    """The repository, or a file in it, is larger than the limits allow."""
+    """The repository, or a file in it, exceeds the size limit."""
 
 
 class NotVerified(SourceError):
-    """The project asks for a signature of one of its keys, and the revision has none that counts."""
+    """The project requires a signature by one of its keys, and the revision has no valid one."""
 
 
 class Unsigned(NotVerified):
-    """There is no signature."""
+    """The revision has no signature."""
 
 
 class BadSignature(NotVerified):
-    """There is one, and it is not for what was signed, or not of a form that is understood."""
+    """The signature does not match the signed content, or its format is not supported."""
 
 
 class UnknownSigner(NotVerified):
-    """The key that signed is not among the public keys of the installation."""
+    """The signing key is not in the installation's public keys (`argocd-gpg-keys-cm`)."""
 
 
 class ExpiredSigner(NotVerified):
@@ -119,23 +119,23 @@ class ExpiredSigner(NotVerified):
 
 
 class SignerNotAllowed(NotVerified):
-    """The signature is good, and its key is not among those of the project."""
+    """The signature is valid, but its key is not in the project's `signatureKeys`."""
 
 
 class CannotVerify(NotVerified):
-    """This machine has no gpg, or it cannot be used."""
+    """gpg is not installed on this machine, or does not work."""
 
 
 class RenderError(UserError):
-    """A tree cannot be turned into manifests."""
+    """A file tree cannot be rendered into manifests."""
 
 
 class PolicyError(UserError):
-    """A project, window or role refuses it."""
+    """An AppProject, sync window or role refuses the request."""
 
 
 class ClusterError(ArgosyError):
-    """The cluster said no. `message`, `reason` and `details` are those of the Kubernetes Status it gave."""
+    """The API server refused a request. `message`, `reason` and `details` come from its Kubernetes Status."""
 
     default_code = 500
 
@@ -157,7 +157,7 @@ class ClusterError(ArgosyError):
 
     @property
     def may_pass(self) -> bool:
-        """The same request may be answered well in a moment."""
+        """True if the same request may succeed a moment later."""
         return self.code >= 500 or self.code == 429
 
     def __str__(self) -> str:
@@ -166,44 +166,44 @@ class ClusterError(ArgosyError):
 
 
 class Conflict(ClusterError):
-    """Read again, then write again. Also AlreadyExists, and server-side apply's field conflicts."""
+    """The object changed: read it again, then write again. Also AlreadyExists and server-side apply field conflicts."""
 
     default_code = 409
 
 
 class Gone(ClusterError):
-    """The asked-for revision was compacted: list again, then watch again."""
+    """The requested resourceVersion was compacted: list again, then watch again."""
 
     default_code = 410
 
 
 class Invalid(ClusterError):
-    """The object breaks a rule of its kind."""
+    """The object fails the validation of its kind."""
 
     default_code = 422
 
 
 class Forbidden(ClusterError):
-    """This user may not, or an admission rule refuses."""
+    """RBAC or an admission rule refuses the request."""
 
     default_code = 403
 
 
 class TransientError(ArgosyError):
-    """Nobody must act: the network, a timeout, a server that is starting."""
+    """A failure that a retry may resolve: the network, a timeout, a server that is starting."""
 
-    passes = True  # False: not before somebody does act
+    passes = True  # False: retries fail until a person acts
 
 
 class StorageFull(TransientError):
-    """The disk that holds the objects of the embedded API server is full. It goes on by itself once there is space."""
+    """The disk of the embedded API server is full. Writes succeed again once there is space."""
 
 
 BY_CODE: Mapping[int, type[ClusterError]] = {403: Forbidden, 409: Conflict, 410: Gone, 422: Invalid}
 
 
 def cluster_error(status: Mapping[str, Any], key: ResourceKey | None = None) -> ClusterError:
-    """The error that a Kubernetes Status object stands for."""
+    """Convert a Kubernetes Status object into an exception."""
     code = int(status.get("code") or 500)
     return BY_CODE.get(code, ClusterError)(
         str(status.get("message") or "the cluster gave no reason"),

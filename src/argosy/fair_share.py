@@ -1,6 +1,6 @@
-"""Fair shares of workers: which tenant's work starts next.
+"""Fair-share scheduling: decides which tenant's work starts next.
 
-In: tenants that wait, the start and end of each turn, a clock. Out: the tenant whose turn it is, or None.
+In: waiting tenants, the start and end of each turn, a clock. Out: the tenant whose turn it is, or None.
 Never: waits; lets a tenant hold every slot while another waits; leaves a slot empty that the only tenant could use.
 """
 
@@ -13,14 +13,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Final
 
-MAX_TURNS: Final = 4  # starts for each waiting tenant, after which the one that waited longest goes first
-MIN_CHARGE_SECONDS: Final = 0.001  # for a turn: many quick ones count, too
-FORGOTTEN_SECONDS: Final = MIN_CHARGE_SECONDS / 2  # a tenant that used less than this, and does nothing, is forgotten
+MAX_TURNS: Final = 4  # starts for each waiting tenant, after which the tenant that waited longest goes first
+MIN_CHARGE_SECONDS: Final = 0.001  # charged for every turn, so that many quick turns count too
+FORGOTTEN_SECONDS: Final = MIN_CHARGE_SECONDS / 2  # an idle tenant with less recent usage than this is dropped
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Worker time that one tenant may use within a window before it goes behind the others."""
+    """Worker seconds that one tenant may use within a window (seconds) before other tenants go first."""
 
     seconds: float = 60.0
     window: float = 300.0
@@ -31,7 +31,7 @@ NO_BUDGET: Final = Budget(math.inf)
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """On whose behalf confined work is done: a project, and its budget."""
+    """The project that confined work is charged to, and its budget."""
 
     name: str = ""
     budget: Budget = field(default_factory=Budget)
@@ -46,7 +46,7 @@ def current_tenant() -> Tenant:
 
 @contextmanager
 def on_behalf_of(tenant: Tenant) -> Iterator[None]:
-    """Confined work that this task starts, and tasks that it starts, counts as the tenant's."""
+    """Charge confined work of this task, and of tasks that it starts, to the tenant."""
     before = _current.set(tenant)
     try:
         yield
@@ -56,14 +56,14 @@ def on_behalf_of(tenant: Tenant) -> Iterator[None]:
 
 @dataclass(slots=True)
 class _Account:
-    """What one tenant has used and is using."""
+    """Recent usage and running turns of one tenant."""
 
     budget: Budget
     running: int = 0
-    used: float = 0.0  # seconds, as of `at`; they decay with the window
+    used: float = 0.0  # seconds as of `updated_at`; they decay with the window
     at: float = 0.0
     last_start: int = 0
-    waiting_since: int | None = None  # how many turns had started when it began to wait
+    waiting_since: int | None = None  # the number of turns that had started when it began to wait
 
     def usage(self, now: float) -> float:
         return self.used * math.exp(-max(0.0, now - self.at) / self.budget.window)
@@ -73,11 +73,11 @@ class _Account:
 
 
 class Shares:
-    """Slots that tenants share.
+    """Assigns slots to tenants.
 
-    A tenant may use all `slots` while no other has work. `reserve` slots are kept beside them for tenants that have
-    nothing running, so that none waits for another's turn to end. A tenant over its budget has one slot while others
-    have work, and goes behind them.
+    A tenant may use all `slots` while no other tenant has work. `reserve` additional slots are kept for tenants that
+    have nothing running, so that no tenant waits for another's turn to end. A tenant over its budget gets one slot
+    while others have work, and goes after them.
     """
 
     def __init__(self, slots: int, reserve: int, clock: Callable[[], float]) -> None:
@@ -90,16 +90,16 @@ class Shares:
         return sum(account.running for account in self._accounts.values())
 
     def resize(self, slots: int, most: int) -> None:
-        """Have so many slots from now on, and `most` with the reserve. Turns that have begun go on."""
+        """Change the number of slots, and of slots with the reserve. Running turns continue."""
         self._slots, self._most = slots, most
 
     def has_slot(self, name: str) -> bool:
-        """True if a slot is free for the tenant, whoever else waits."""
+        """True if a slot is free for the tenant, regardless of other waiting tenants."""
         self._account(name)
         return self._may_start(name, (name,), self.running, self._clock())
 
     def choose(self, waiting: Collection[str]) -> str | None:
-        """Return the tenant whose turn it is; None if no slot is free for any of them."""
+        """Return the waiting tenant whose turn it is; None if no slot is free for any of them."""
         for name, account in self._accounts.items():
             if name not in waiting:
                 account.waiting_since = None
@@ -120,7 +120,7 @@ class Shares:
         account.waiting_since = None
 
     def finish(self, name: str, seconds: float) -> None:
-        """Charge a turn: the time for which it held its slot, or the CPU time if that is more."""
+        """End a turn and charge the time for which it held its slot, or its CPU time if that is more."""
         account, now = self._accounts[name], self._clock()
         account.used, account.at = account.usage(now) + max(seconds, MIN_CHARGE_SECONDS), now
         account.running -= 1
@@ -131,13 +131,13 @@ class Shares:
         return account is not None and account.is_over(self._clock())
 
     def list_over_budget(self) -> Mapping[str, tuple[float, Budget]]:
-        """Recent worker seconds and the budget of each tenant that used more than its budget."""
+        """Return recent worker seconds and the budget of each tenant over its budget."""
         now = self._clock()
         over = ((name, account) for name, account in self._accounts.items() if account.is_over(now))
         return {name: (account.usage(now), account.budget) for name, account in over}
 
     def usages(self) -> Mapping[str, float]:
-        """Recent worker seconds by tenant."""
+        """Return recent worker seconds by tenant."""
         now = self._clock()
         return {name: account.usage(now) for name, account in self._accounts.items()}
 
@@ -154,7 +154,7 @@ class Shares:
         return not (has_rival and account.is_over(now))
 
     def _rank(self, name: str, waiting: int, now: float) -> tuple[float, ...]:
-        """Less goes first."""
+        """Return the sort key of a waiting tenant; the lowest goes first."""
         account = self._accounts[name]
         assert account.waiting_since is not None
         if self._starts - account.waiting_since >= MAX_TURNS * waiting:
@@ -162,7 +162,7 @@ class Shares:
         return (1, account.is_over(now), account.running, account.usage(now), account.last_start)
 
     def _forget_idle(self, now: float) -> None:
-        """Tenants are named by users: those that are gone must not be kept for ever."""
+        """Drop accounts of idle tenants: users choose tenant names, so the map could grow without bound."""
         for name in [name for name, account in self._accounts.items() if self._is_idle(account, now)]:
             del self._accounts[name]
 

@@ -98,7 +98,7 @@ def test_a_misspelled_field_is_noticed_and_the_rest_is_rendered(desk: Desk, mode
         [
             ({"pth": "overlays/dev"}, "app.yaml:11: fraud-dev: spec.source has none of path, chart and ref"),
             ({"path": "a", "repoURL": ""}, "app.yaml:13: fraud-dev: spec.source.repoURL is empty"),
-            ({"path": 1}, "app.yaml:12: spec.source.path must be a text, and is a number"),
+            ({"path": 1}, "app.yaml:12: spec.source.path must be a string, not a number"),
         ],
     ),
 )
@@ -163,8 +163,8 @@ def test_where_nothing_is_rendered_it_is_told(desk: Desk, models: Path) -> None:
             (["chart", "--values", "x.yaml"], "next: it is seen from the chart: write --values ../x.yaml"),
             (["overlays/dev", "--helm-set", "a=b"], "(--helm-set is for Helm)"),
             (["overlays", "--nameprefix", "a-"], "(--nameprefix is for Kustomize)"),
-            (["tabs"], "tabs/a.yaml:4: a tab stands where YAML wants blanks"),
-            (["chart/templates"], "chart/templates/config.yaml:4: a template ({{ }}) stands here"),
+            (["tabs"], "tabs/a.yaml:4: YAML is indented with spaces, but this line starts with a tab"),
+            (["chart/templates"], "chart/templates/config.yaml:4: this is a template ({{ }}), not YAML"),
             (["overlays/dev", "--kustomize-version", "v4.0.0"], "a file given with --settings"),
             (["overlays/dev", "--repo", "https://ada:secret@host.example/a.git"], "name the clone with --repo"),
             (["remote"], "name it, or a folder above it, with --root"),

@@ -1,6 +1,6 @@
-"""A manifest is one Kubernetes object as plain JSON data. It is never mutated, only copied.
+"""Reads and writes manifests: Kubernetes objects as plain JSON data, which are copied and never mutated.
 
-In: YAML or JSON text. Out: plain data, and YAML text again. Never: I/O, or input beyond its limits.
+In: YAML or JSON text. Out: plain data, or YAML text. Never: does I/O; accepts input beyond its limits.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
     "read_manifests",
 ]
 
-# Readers and writers are imported on first use: most importers need only the names of things.
+# Readers and writers are imported on first use: most importers need only keys and types.
 _HOMES: Final = {
     "JsonRead": "json_reader",
     "load_json": "json_reader",
@@ -50,18 +50,18 @@ Manifest = dict[str, Any]
 
 
 def key_of(manifest: Manifest) -> ResourceKey:
-    """Raises ManifestError where a manifest does not say what it is."""
+    """Return the key of a manifest. Raises ManifestError if apiVersion, kind or metadata.name is missing."""
     try:
         return _key_of(manifest)
     except (KeyError, TypeError, AttributeError) as error:
         from argosy.errors import ManifestError
 
-        message = "a manifest needs apiVersion, kind and metadata.name; add what is missing"
+        message = "a manifest needs apiVersion, kind and metadata.name; add the missing field"
         raise ManifestError(message) from error
 
 
 def key_of_source(manifest: Manifest) -> ResourceKey:
-    """Return the key of a manifest in Git, where one without a name is known by its `generateName`."""
+    """Return the key of a manifest from Git; `generateName` replaces a missing name."""
     metadata = manifest.get("metadata")
     if isinstance(metadata, dict) and not metadata.get("name") and metadata.get("generateName"):
         manifest = {**manifest, "metadata": {**metadata, "name": str(metadata["generateName"])}}

@@ -1,6 +1,6 @@
-"""Booleans in the data of ConfigMaps.
+"""Parses booleans in the data of ConfigMaps.
 
-In: text. Out: True or False, or None for a text that is neither. Never: raises.
+In: text. Out: True or False, or None for any other text. Never: raises.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ _WORDS = {"true": True, "false": False}
 
 
 def parse_switch(text: str) -> bool | None:
-    """Return the boolean that a text spells, in any case and with spaces around it; None if it spells none."""
+    """Parse "true" or "false" in any case, with surrounding spaces; None for any other text."""
     return _WORDS.get(text.strip().lower())
 
 
 def read_switch(data: Mapping[str, str], key: str, *, default: bool) -> bool:
-    """Return the boolean of a key; the default where the key is missing, empty or spells no boolean."""
+    """Return the boolean value of a key; the default if the key is missing, empty or not a boolean."""
     value = parse_switch(data.get(key, ""))
     return default if value is None else value

@@ -1,6 +1,7 @@
-"""Where in a text a field of a manifest stands. In: YAML or JSON text, and the path of a field. Out: line numbers.
+"""Finds the line numbers of manifest fields in YAML or JSON text.
 
-Never: reads what a field means; raises for a text that is no YAML, where everything is on the first line.
+In: YAML or JSON text, and the path of a field. Out: line numbers, from 1.
+Never: interprets a field; raises for text that is not YAML, where every field is on line 1.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Marked:
-    """A value of a document: its line, what single values say, and what it holds."""
+    """A value of a document: its line, its text if it is a scalar, and its children."""
 
     __slots__ = ("below", "line", "text")
 
@@ -29,13 +30,13 @@ class Marked:
         if not isinstance(self.below, dict):
             return None
         found = self.below.get(name)
-        if found is None:  # k8s: Go's JSON takes a field in any case
+        if found is None:  # k8s: Go's JSON decoder matches field names case-insensitively
             lower = name.lower()
             found = next((each for known, each in self.below.items() if known.lower() == lower), None)
         return found
 
     def at(self, path: Path) -> tuple[Marked, int]:
-        """The last on the path that is there, and how many steps lead to it."""
+        """Return the deepest existing node on the path, and its depth."""
         here = self
         for count, step in enumerate(path):
             if isinstance(step, str):
@@ -49,15 +50,15 @@ class Marked:
         return here, len(path)
 
     def said(self, *path: str) -> str:
-        """The text of a single value; empty where there is none."""
+        """Return the text of the scalar at the path; empty if there is none."""
         found, steps = self.at(path)
         return found.text if steps == len(path) else ""
 
 
 class Lines:
-    """The lines of one text; manifests in it are counted as `read_manifests` gives them.
+    """Finds lines in one text. Manifests are numbered from 0, in the order of `read_manifests`.
 
-    A path that goes on below a text goes into the YAML that the text holds.
+    A path that continues below a string continues in the YAML document inside that string.
     """
 
     def __init__(self, text: str) -> None:
@@ -65,7 +66,7 @@ class Lines:
 
     @cached_property
     def documents(self) -> list[Marked]:
-        """All documents, the empty ones left out."""
+        """All documents except empty ones."""
         try:
             marked = _Marking()
             tops = yaml.compose_all(self._text, Loader=_LOADER)
@@ -74,7 +75,7 @@ class Lines:
             return []
 
     def inside(self, path: Path) -> list[Marked]:
-        """The documents of the YAML that a text of the first document holds; lines are those of the whole."""
+        """List the documents of the YAML inside a string of the first document, with lines of the whole text."""
         node = self._walk(path)
         if not isinstance(node, yaml.ScalarNode):
             return []
@@ -82,7 +83,7 @@ class Lines:
             tops = [top for top in yaml.compose_all(node.value, Loader=_LOADER) if not _is_empty(top)]
         except (yaml.YAMLError, RecursionError):
             return []
-        if not _is_block(node):  # its lines are not those of the file
+        if not _is_block(node):  # a quoted string is on one line of the file
             return [_Marking(flat=True).of(top, int(node.start_mark.line)) for top in tops]
         return [_Marking().of(top, _first(node) - 1) for top in tops]
 
@@ -99,11 +100,11 @@ class Lines:
         return node
 
     def of_field(self, number: int, path: Path) -> int:
-        """Where the name of a field stands, or of the last on its path that is there."""
+        """Return the line of a field's key, or of the deepest existing key on its path."""
         return self._find(number, path)[0]
 
     def of_text(self, number: int, path: Path, line: int) -> int:
-        """The line of the whole for a line of the text at this path."""
+        """Convert a line number within the string at this path to a line number of the whole text."""
         _, start, end = self._find(number, path)
         return min(start + line - 1, end)
 
@@ -115,7 +116,7 @@ class Lines:
             return []
 
     def _find(self, number: int, path: Path) -> tuple[int, int, int]:
-        """The line of the last name on the path, and the first and the last line of what it holds."""
+        """Return the line of the deepest existing key on the path, and the first and last line of its value."""
         if not 0 <= number < len(self._objects):
             return 1, 1, 1
         node, above = self._objects[number], 0
@@ -123,7 +124,7 @@ class Lines:
         for step in path:
             if isinstance(node, yaml.ScalarNode):
                 if not _is_block(node):
-                    break  # its lines are not those of the file
+                    break  # a quoted string is on one line of the file
                 above, node = above + _first(node) - 1, _inside(node)
             found = _step(node, step)
             if found is None:
@@ -135,15 +136,15 @@ class Lines:
 
 
 class DuplicateKey(NamedTuple):
-    """A key that a mapping has already."""
+    """A key that occurs again in the same mapping."""
 
-    path: tuple[str, ...]  # the mapping's keys from the top, and the key itself; positions in lists are left out
+    path: tuple[str, ...]  # the keys from the root to the duplicate, without list indexes
     first_line: int
     line: int
 
 
 def find_duplicate_keys(text: str) -> list[DuplicateKey]:
-    """Every key that its mapping has already; none in a text that is no YAML. `<<` may be repeated."""
+    """Find keys that repeat in their mapping; none in text that is not YAML. `<<` may be repeated."""
     open_nodes: list[_OpenNode] = []
     duplicates: list[DuplicateKey] = []
     try:
@@ -170,13 +171,13 @@ def find_duplicate_keys(text: str) -> list[DuplicateKey]:
 
 
 class _OpenNode:
-    """A mapping or list whose end was not read yet."""
+    """A mapping or list whose end event was not read yet."""
 
     __slots__ = ("count", "first_lines", "is_mapping", "key")
 
     def __init__(self, *, is_mapping: bool) -> None:
         self.is_mapping = is_mapping
-        self.count = 0  # keys and values, or elements, that were read
+        self.count = 0  # keys and values, or items, read so far
         self.key = ""
         self.first_lines: dict[str, int] = {}
 
@@ -184,7 +185,7 @@ class _OpenNode:
         return self.is_mapping and self.count % 2 == 0
 
     def add_key(self, key: str, line: int) -> int:
-        """The line of the same key above, or 0."""
+        """Record a key and return the line of its first occurrence, or 0."""
         first_line = self.first_lines.get(key, 0)
         self.first_lines.setdefault(key, line)
         self.key = key
@@ -196,12 +197,12 @@ def _is_empty(node: Any) -> bool:
 
 
 class _Marking:
-    """Nodes as marked values. What aliases share stays shared. A field's line is that of its name."""
+    """Converts PyYAML nodes to LocatedNodes. Aliased nodes stay shared. A field's line is the line of its key."""
 
     def __init__(self, *, flat: bool = False) -> None:
         self._flat = flat
         self._known: dict[tuple[int, int], Marked] = {}
-        self._nodes: list[Any] = []  # kept, so that ids stay unique
+        self._nodes: list[Any] = []  # keeps nodes alive, so that ids stay unique
 
     def of(self, node: Any, above: int, line: int | None = None) -> Marked:
         line = int(node.start_mark.line) if line is None else line
@@ -231,7 +232,7 @@ class _Marking:
 
 
 def _objects_in(node: Any) -> Iterator[Any]:
-    """The manifests of a document, in the order in which they are read."""
+    """List the nodes of the manifests in a document, in reading order."""
     if not isinstance(node, yaml.MappingNode):
         return
     fields = {key.value: value for key, value in node.value if isinstance(key, yaml.ScalarNode)}
@@ -244,7 +245,7 @@ def _objects_in(node: Any) -> Iterator[Any]:
 
 
 def _first(node: Any) -> int:
-    """The line on which what a node holds begins; that of a block is below its sign."""
+    """Return the first line of a node's content; the content of a block scalar starts below its indicator."""
     return int(node.start_mark.line) + (2 if _is_block(node) else 1)
 
 
@@ -260,7 +261,7 @@ def _inside(node: Any) -> Any:
 
 
 def _step(node: Any, step: str | int) -> tuple[Any, Any] | None:
-    """The node that names the field, and the one that it holds."""
+    """Return the key node and the value node of a path step."""
     if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
         return node.value[step], node.value[step]
     if isinstance(node, yaml.MappingNode):

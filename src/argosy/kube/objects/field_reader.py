@@ -1,7 +1,7 @@
-"""Reads a map field by field.
+"""Reads typed fields of a mapping.
 
-In: data of any shape. Out: values of the asked kind, or a ManifestError that names the field. Never: takes one
-kind for another; what is absent or null is empty.
+In: data of any shape. Out: values of the requested type, or a ManifestError that names the field. An absent or null
+field is an empty value. Never: converts between types.
 """
 
 from __future__ import annotations
@@ -18,35 +18,33 @@ _KINDS: Final = {int: "a number", float: "a number", bool: "true or false", dict
 _STEP: Final = re.compile(r"[^.\[\]]+")
 
 
-
 class WrongField(ManifestError):
-    """A field is of another kind than it must be."""
+    """A field has the wrong type."""
 
     path: tuple[str | int, ...] = ()
 
 
 class Fields:
-    """A map, and where it stands."""
+    """A mapping, the file or object that it is from, and its path there."""
 
     def __init__(self, values: Any, where: str, at: str = "") -> None:
         if not isinstance(values, Mapping):
-            raise ManifestError(f"{at or 'it'} must be a map of fields; correct it", where=where)
+            raise ManifestError(f"{at or 'the document'} must be a map of fields; correct it", where=where)
         self.values, self.where, self._at = values, where, at
 
     def text(self, name: str) -> str:
-        return str(self._checked(name, str, "a text; put it in quotes") or "")
+        return str(self._checked(name, str, "a string; put it in quotes") or "")
 
     def flag(self, name: str) -> bool:
         return bool(self._checked(name, bool, "true or false"))
 
     def count(self, name: str) -> int:
         value = self.values.get(name)
-        if isinstance(value, str) and value.isdecimal():  # argo: both forms are taken
+        if isinstance(value, str) and value.isdecimal():  # argo: a number or a string of digits
             return int(value)
-        return int(self._checked(name, int, "a whole number") or 0)
+        return int(self._checked(name, int, "an integer") or 0)
 
     def word(self, name: str, words: type[_Word]) -> _Word | None:
-        """One of an enumeration's words."""
         text = self.text(name)
         try:
             return words(text) if text else None
@@ -61,7 +59,7 @@ class Fields:
         found = self._checked(name, list, "a list") or ()
         for each in found:
             if not isinstance(each, str):
-                raise self._wrong(name, "a list of texts; put each in quotes")
+                raise self._wrong(name, "a list of strings; put each in quotes")
         return tuple(found)
 
     def fields(self, name: str) -> Fields:
@@ -83,7 +81,7 @@ class Fields:
 
     def _wrong(self, name: str, what: str) -> WrongField:
         found = _KINDS.get(type(self.values.get(name)), "")
-        but = f", and is {found}" if found and not what.startswith(found) else ""
+        but = f", not {found}" if found and not what.startswith(found) else ""
         kind, semicolon, advice = what.partition("; ")
         error = WrongField(f"{self._path(name)} must be {kind}{but}{semicolon}{advice}", where=self.where)
         error.path = tuple(int(step) if step.isdecimal() else step for step in _STEP.findall(self._path(name)))

@@ -1,4 +1,7 @@
-"""How much input a reader takes. In: counts. Out: nothing, or a LimitError. Never: a limit that real files exceed."""
+"""Limits on the size, depth and number of values of YAML and JSON input.
+
+In: values and counts. Out: nothing, or a LimitError. Never: a limit that real files exceed.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,16 @@ from typing import NamedTuple
 from argosy.errors import LimitError
 
 DEPTH = 100
-"""How deep lists and mappings may nest, in YAML and in JSON."""
+"""Maximum nesting depth of lists and mappings, in YAML and in JSON."""
 
 
 class Limits(NamedTuple):
-    """What one text may hold; the defaults fit the largest bundles of custom resource definitions."""
+    """Maxima for one text; the defaults fit the largest CRD bundles."""
 
-    size: int = 10 * 1024 * 1024
+    size: int = 10 * 1024 * 1024  # bytes
     depth: int = DEPTH
-    nodes: int = 250_000
-    expanded: int = 100_000
+    nodes: int = 250_000  # values, including mapping keys
+    expanded: int = 100_000  # values that aliases expand to
     documents: int = 5_000
 
 
@@ -33,7 +36,7 @@ def nodes_error(limits: Limits, where: str, line: int = 0) -> LimitError:
 
 
 def check_nodes(value: object, limits: Limits, where: str) -> None:
-    """How many values there are, keys of mappings included. Without recursion: no depth can exhaust the stack."""
+    """Check the number of values, including mapping keys. Iterative, so that deep input cannot exhaust the stack."""
     count, open_values = 1, [value]
     while open_values:
         parent = open_values.pop()
@@ -48,7 +51,7 @@ def check_nodes(value: object, limits: Limits, where: str) -> None:
 
 
 def check_depth(value: object, limit: int, where: str) -> None:
-    """Level by level, so that no depth can exhaust the stack."""
+    """Check the nesting depth. Iterative, so that deep input cannot exhaust the stack."""
     level = [value] if type(value) in (dict, list) else []
     for _ in range(limit):
         if not level:

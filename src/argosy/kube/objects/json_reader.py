@@ -1,7 +1,9 @@
-"""The JSON reader for HTTP bodies. In: bytes of any origin. Out: a value, and repeated keys. Never: a deep value.
+"""Reads JSON from HTTP bodies, as Go's encoding/json does.
 
-What the fast parser refuses is looked at again, for two reasons: to say what is wrong in the words of Go's
-encoding/json, which clients of the Kubernetes API know, and because Go reads a few texts that it refuses.
+In: bytes of any origin. Out: a value, and the paths of repeated keys. Never: returns a value deeper than the limit.
+
+JSON that orjson rejects is scanned again, for two reasons: to report the error in the words of Go's encoding/json,
+which Kubernetes clients know, and because Go accepts a few texts that orjson rejects.
 """
 
 from __future__ import annotations
@@ -17,17 +19,17 @@ from argosy.kube.objects.input_limits import DEPTH, check_depth, depth_error
 
 _MOST_DUPLICATES: Final = 100
 _LOOKED_AT_AGAIN: Final = 128 * 1024
-"""The slow look at bad JSON is for texts up to this size, lest it be a way to keep the server busy."""
+"""Larger bad JSON is not scanned again: the scan is slow, and a client could keep the server busy with it."""
 
 
 class JsonRead(NamedTuple):
     value: Any
     duplicates: tuple[str, ...]
-    """Paths of repeated keys, as `spec.containers[0].name`; the last value was kept."""
+    """Paths of repeated keys, such as `spec.containers[0].name`; the last value was kept."""
 
 
 def load_json(data: bytes, *, where: str = "", strict: bool = False) -> JsonRead:
-    """One JSON text. `duplicates` is looked for only if `strict`."""
+    """Parse one JSON text. Repeated keys are searched for only if `strict`."""
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
@@ -46,7 +48,7 @@ def load_json(data: bytes, *, where: str = "", strict: bool = False) -> JsonRead
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """A JSON object with its repeated keys still in it."""
+    """A JSON object that still contains its repeated keys."""
 
 
 def _duplicates(data: bytes) -> tuple[str, ...]:
@@ -92,7 +94,7 @@ _ESCAPE = re.compile(
 
 
 def _as_go_reads(data: bytes, where: str) -> bytes:
-    """Text that Go accepts, made readable for the fast parser: what is no character becomes U+FFFD."""
+    """Convert text that Go accepts so that orjson can parse it: invalid characters become U+FFFD."""
     try:
         _scan(data, where)
     except _SyntaxFault as fault:
@@ -110,7 +112,7 @@ def _number_error(data: bytes, said: str) -> str:
 
 
 class _SyntaxFault(Exception):
-    """Bad JSON, in Go's words."""
+    """A JSON syntax error with Go's message."""
 
     def __init__(self, message: str, line: int) -> None:
         super().__init__(message)
@@ -118,7 +120,7 @@ class _SyntaxFault(Exception):
 
 
 def _scan(data: bytes, where: str) -> None:
-    """Go's scanner: returns if the text is JSON, else says which character is out of place."""
+    """Check the syntax like Go's scanner; raises an error that names the first wrong character."""
     closers = bytearray()
     at = _space(data, 0)
     expects = "value"
@@ -233,7 +235,7 @@ def _invalid(data: bytes, at: int, context: str) -> _SyntaxFault:
 
 
 def _go_quoted(byte: int) -> str:
-    # k8s: Go takes the byte for a character, so the first byte of `é` is shown as `Ã`.
+    # k8s: Go prints the byte as a character, so the first byte of `é` is printed as `Ã`.
     named = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 92: "\\\\"}
     if byte in named:
         return named[byte]

@@ -1,4 +1,7 @@
-"""Texts that hold Kubernetes objects. In: YAML or JSON text. Out: manifests. Never: a guess at a document's meaning."""
+"""Reads documents and Kubernetes manifests from YAML or JSON text.
+
+In: YAML or JSON text. Out: plain data or manifests. Never: guesses the type of a document.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ def load(
     strict: bool = False,
     limits: Limits = _LIMITS,
 ) -> Any:
-    """The one document of the text; None if it is empty. `strict` refuses repeated keys."""
+    """Parse text that holds one document; None if it is empty. `strict` rejects repeated keys."""
     found: list[Document] = []
     for document in _read(text, profile, where, strict, limits):
         if found:
@@ -42,7 +45,7 @@ def load_all(
     strict: bool = False,
     limits: Limits = _LIMITS,
 ) -> list[Any]:
-    """All documents of the text; an empty one is None."""
+    """Parse all documents of the text; an empty document is None."""
     return [document.value for document in _read(text, profile, where, strict, limits)]
 
 
@@ -54,7 +57,7 @@ def read_manifests(
     strict: bool = False,
     limits: Limits = _LIMITS,
 ) -> list[dict[str, Any]]:
-    """All Kubernetes objects of the text, those inside of lists too. Empty documents are passed over."""
+    """Parse all Kubernetes objects of the text, including items of lists. Empty documents are skipped."""
     manifests: list[dict[str, Any]] = []
     for number, (value, line) in enumerate(_read(text, profile, where, strict, limits), start=1):
         if value is not None:
@@ -67,7 +70,7 @@ def read_manifests(
 
 
 def _read(text: str | bytes, profile: Profile, where: str, strict: bool, limits: Limits) -> Iterator[Document]:
-    """YAML, or JSON where the text is one: JSON's escapes are not all YAML's."""
+    """Parse the text as JSON if it is JSON, else as YAML: YAML does not support all JSON escapes."""
     data = text.lstrip()[:1]
     if data in ("{", b"{") and len(text) <= limits.size:
         value = _json(text)
@@ -128,7 +131,7 @@ def _objects(value: Any, place: str, where: str) -> Iterator[dict[str, Any]]:
 
 
 def _typed_item(item: Any, listing: dict[str, Any]) -> Any:
-    """k8s: an item of a ConfigMapList that does not say so is a ConfigMap."""
+    """k8s: an item of a ConfigMapList without a kind is a ConfigMap."""
     kind = listing["kind"].removesuffix("List")
     if isinstance(item, dict) and kind and not item.get("kind"):
         return {**item, "apiVersion": item.get("apiVersion") or listing["apiVersion"], "kind": kind}

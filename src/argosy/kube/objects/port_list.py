@@ -1,6 +1,6 @@
-"""Network ports in the data of ConfigMaps.
+"""Parses network ports in the data of ConfigMaps.
 
-In: text such as `443, 5432`, or a boolean. Out: ports, or None for a text that is neither. Never: raises.
+In: text such as `443, 5432`, or a boolean. Out: ports, or None for any other text. Never: raises.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MAX_PORT: Final = 65535
 
 
 def parse_ports(text: str) -> tuple[int, ...] | None:
-    """Return the ports that a text allows: `true` is those of the web, `false` and an empty text are none."""
+    """Parse allowed ports: `true` means 80 and 443, `false` and an empty text mean none."""
     switch = parse_switch(text)
     if switch is not None:
         return WEB_PORTS if switch else ()

@@ -1,6 +1,7 @@
-"""A cache for answers about texts that strangers send. In: a function of one text. Out: the same function, quicker.
+"""Caches results of functions of one untrusted text.
 
-Never: keeps a long text, since thousands of those would fill the memory.
+In: a function of one text. Out: the same function with an LRU cache.
+Never: keeps a long text, because thousands of them would fill the memory.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ Result = TypeVar("Result")
 
 
 def remembered(most: int) -> Callable[[Callable[[Key], Result]], Callable[[Key], Result]]:
-    """Remembers the answers to `most` short texts."""
+    """Cache the results for short texts; the least recently used entry is dropped first."""
 
     def decorate(function: Callable[[Key], Result]) -> Callable[[Key], Result]:
         cached = lru_cache(maxsize=most)(function)

@@ -1,6 +1,6 @@
-"""Times as the wire writes them.
+"""Formats timestamps as Kubernetes does, and computes delays.
 
-In: a time. Out: RFC 3339 in UTC, or how long to wait. Never: reads a clock.
+In: a time. Out: RFC 3339 in UTC, or seconds to wait. Never: reads a clock.
 """
 
 from __future__ import annotations
@@ -8,17 +8,17 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-# By how much a stored time may lie ahead: clocks of several machines differ a little.
+# A stored time may be this far in the future, because clocks of several machines differ.
 CLOCK_SKEW: Final = timedelta(seconds=10)
 
 
 def written(time: datetime, parts: str = "seconds") -> str:
-    """k8s: whole seconds, with a Z; `parts` may be milliseconds or microseconds where a second holds too much."""
+    """Format a time as RFC 3339 in UTC, ending in Z. k8s: whole seconds; MicroTime fields need microseconds."""
     return time.astimezone(UTC).isoformat(timespec=parts).replace("+00:00", "Z")
 
 
 def backoff_delay(first: float, factor: float, times: int, longest: float) -> float:
-    """`first`, multiplied by `factor` so often; never below 0 or above `longest`, whatever users write."""
+    """Return `first_delay * factor ** exponent`, at least 0 and at most `max_delay`, for any user input."""
     try:
         return min(max(first * float(factor) ** times, 0.0), longest)
     except OverflowError:
@@ -26,10 +26,10 @@ def backoff_delay(first: float, factor: float, times: int, longest: float) -> fl
 
 
 def remaining_delay(since: datetime, seconds: float, now: datetime) -> float:
-    """Seconds until a delay that began at a stored time is over, 0 if it is.
+    """Return the seconds until a delay that began at a stored time ends; 0 if it has ended.
 
-    A start that lies ahead means that the clock was set back. Then the delay counts as over: to wait until the clock
-    has caught up could take days.
+    A start in the future means that the clock was set back. Then the delay counts as ended: waiting until the clock
+    catches up could take days.
     """
     if since > now + CLOCK_SKEW:
         return 0.0

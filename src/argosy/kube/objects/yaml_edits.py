@@ -1,7 +1,8 @@
-"""Edits of YAML text that leave everything else as it is. In: text and edits. Out: the text with them, proven.
+"""Edits fields of YAML text and keeps comments, order and style.
 
-Only the lines that an edit touches change; what is new is written in the file's own manner. The result is read again
-and must say what was asked for. Never: a guess; what cannot be edited so is refused, with the line to edit by hand.
+In: text and edits. Out: the edited text, verified: it is parsed again and must contain the edits and no other change.
+Only the lines that an edit touches change; new lines follow the style of the file.
+Never: guesses; a field that cannot be edited safely is refused, with the line to edit by hand.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from argosy.kube.objects.yaml_splice import NotEditable, spliced
 
 Step = str | int
 
-# Readers break lines here too, and people's editors do not.
+# YAML readers break lines at these characters; text editors do not.
 _UNUSUAL_BREAK: Final = re.compile(r"[\x85\u2028\u2029]|\r(?!\n)")
 
 
@@ -34,7 +35,7 @@ REMOVED: Final = _Removed()
 
 
 class Edit(NamedTuple):
-    """What a field shall say. REMOVED takes it away; missing parents are made; a list's length as index appends."""
+    """The new value of a field. REMOVED deletes it; missing parents are created; a list's length as index appends."""
 
     path: tuple[Step, ...]
     value: object = REMOVED
@@ -47,7 +48,7 @@ class _Do(NamedTuple):
 
 
 def edited(text: str, edits: Sequence[Edit], *, document: int = 0, where: str = "") -> str:
-    """The text with the edits in one of its documents (empty documents do not count). Raises ManifestError."""
+    """Apply edits to one document of the text (empty documents do not count). Raises ManifestError."""
     bom = "\ufeff" if text.startswith("\ufeff") else ""
     text = text[len(bom) :]
     for edit in edits:
@@ -56,7 +57,7 @@ def edited(text: str, edits: Sequence[Edit], *, document: int = 0, where: str = 
 
 
 def _plain(value: Any) -> Any:
-    """The value as it will be read: lists, and numbers as JSON has them."""
+    """Convert a value to the data that reading it back returns: lists for tuples, and JSON numbers."""
     if isinstance(value, dict):
         return {str(key): _plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
@@ -73,14 +74,14 @@ def _edited(text: str, edit: Edit, document: int, where: str) -> str:
         if _same(wanted, old):
             return text
         if _UNUSUAL_BREAK.search(text):
-            raise NotEditable("stands in a text with line breaks other than LF and CRLF")
+            raise NotEditable("is in a file with line breaks other than LF and CRLF")
         result = text
         for do in _doing(old, edit):
             result = spliced(result, _place(result, number), do.what, do.path, do.value)
     except NotEditable as error:
         raise _by_hand(text, number, edit.path, error.why, where) from None
     if not _says(text, result, number, edit):
-        ended = result + ("\r\n" if "\r\n" in text else "\n")  # a text of many lines at the end needs its break
+        ended = result + ("\r\n" if "\r\n" in text else "\n")  # a block scalar at the end needs a line break
         if not text.endswith("\n") and _says(text, ended, number, edit):
             return ended
         raise _by_hand(text, number, edit.path, "is written in a way that cannot be edited safely", where)
@@ -99,13 +100,13 @@ def _number(values: list[Any], document: int, where: str) -> int:
 def _place(text: str, number: int) -> Place:
     try:
         places = outline(text)
-    except (yaml.YAMLError, RecursionError):  # JSON with escapes that YAML does not have
-        raise NotEditable("stands in a text that only a JSON reader understands") from None
+    except (yaml.YAMLError, RecursionError):  # JSON with escapes that YAML does not support
+        raise NotEditable("is in JSON that is not valid YAML") from None
     return places[number] if number < len(places) else Place(None, len(text))
 
 
 def _says(text: str, result: str, number: int, edit: Edit) -> bool:
-    """Whether both ways of reading find what was asked for, and nothing else."""
+    """True if both YAML dialects read the edit from the result, and no other change."""
     for profile in Profile:
         try:
             values = load_all(text, profile=profile) or [None]
@@ -113,7 +114,7 @@ def _says(text: str, result: str, number: int, edit: Edit) -> bool:
         except (ManifestError, LimitError, NotEditable):
             if profile is Profile.KUBERNETES:
                 return False
-            continue  # kustomize could not read the file before either
+            continue  # kustomize could not read the file before the edit either
         try:
             if not _same(load_all(result, profile=profile), values):
                 return False
@@ -123,14 +124,14 @@ def _says(text: str, result: str, number: int, edit: Edit) -> bool:
 
 
 def _same(left: Any, right: Any) -> bool:
-    """Equal, and of the same types: for Python 1, 1.0 and True are one."""
+    """True if both values are equal and have the same types: in Python, 1, 1.0 and True are equal."""
     return left == right and json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)
 
 
 def _applied(value: Any, path: tuple[Step, ...], new: Any) -> Any:
     if not path:
         if new is REMOVED:
-            raise NotEditable("is the whole document, which is not taken away")
+            raise NotEditable("is the whole document, which cannot be removed")
         return new
     step, rest = path[0], path[1:]
     if value is None:
@@ -150,7 +151,7 @@ def _applied_in_list(value: list[Any], step: int, rest: tuple[Step, ...], new: A
     if step == len(value) and new is REMOVED:
         return value
     if not 0 <= step <= len(value):
-        raise NotEditable(f"counts to {step} in a list of {len(value)}")
+        raise NotEditable(f"is index {step} of a list of {len(value)}")
     if not rest and new is REMOVED:
         return value[:step] + value[step + 1 :]
     here = value[step] if step < len(value) else None
@@ -164,7 +165,7 @@ def _kind(value: object) -> str:
 
 
 def _doing(old: Any, edit: Edit) -> Iterator[_Do]:
-    """The edit as the smallest changes of entries, so that comments between what stays stay too."""
+    """Split an edit into the smallest changes of entries, so that comments between unchanged entries stay."""
     here = old
     for at, step in enumerate(edit.path):
         inside = here.get(step) if isinstance(here, dict) else None
@@ -218,7 +219,7 @@ def _by_hand(text: str, number: int, path: tuple[Step, ...], why: str, where: st
 
 
 def _line(text: str, number: int, path: tuple[Step, ...]) -> int:
-    """Where the last on the path that is there stands."""
+    """Return the line of the deepest existing entry on the path."""
     try:
         node = _place(text, number).root
     except NotEditable:

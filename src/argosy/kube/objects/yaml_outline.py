@@ -1,6 +1,7 @@
-"""Where the nodes of a YAML text stand. In: text that could be read. Out: nodes with their places. Never: a value.
+"""Finds the start and end offsets of all nodes in YAML text.
 
-A block's own end (the parser gives that of the next token) is the end of the last that it holds.
+In: valid YAML text. Out: nodes with their offsets. Never: returns a value.
+A block collection ends where its last entry ends; the parser reports the start of the next token instead.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Node:
-    """A value in the text. `end` is behind its last character, without the comment and the break that follow."""
+    """A value in the text. `end` is the offset after its last character, before a trailing comment or line break."""
 
     __slots__ = ("anchor", "end", "entries", "flow", "kind", "merged", "odd", "start", "style")
 
@@ -28,7 +29,7 @@ class Node:
         self.style = style
         self.flow = False
         self.merged = False
-        self.odd = False  # keys with `? `, or pairs without braces
+        self.odd = False  # has keys with `? `, or pairs without braces
         self.entries: list[Entry] = []
 
     @property
@@ -41,7 +42,7 @@ class Node:
 
 
 class Entry:
-    """A key or a dash with its value. `lead` is behind the colon or the dash: there a new value can start."""
+    """A key or a dash with its value. `value_start` is the offset after the colon or the dash."""
 
     __slots__ = ("lead", "name", "name_end", "start", "value")
 
@@ -58,7 +59,7 @@ class Entry:
 
 
 class Place:
-    """One document: its root (None where it is empty), and where a root can be put."""
+    """One document: its root (None if it is empty), and the offset where a root can be inserted."""
 
     __slots__ = ("lead", "root")
 
@@ -68,7 +69,7 @@ class Place:
 
 
 def outline(text: str) -> list[Place]:
-    """All documents of the text, the empty ones too."""
+    """Return the outlines of all documents of the text, including empty ones."""
     return list(_Outline(text).places())
 
 
@@ -77,7 +78,7 @@ def line_begin(text: str, at: int) -> int:
 
 
 def line_end(text: str, at: int) -> int:
-    """The end of the line, before its break."""
+    """Return the end of the line, before its line break."""
     end = text.find("\n", at)
     if end < 0:
         return len(text)
@@ -89,12 +90,12 @@ def column(text: str, at: int) -> int:
 
 
 def stands_first(text: str, at: int) -> bool:
-    """Whether only blanks stand before it on its line."""
+    """True if only spaces precede the offset on its line."""
     return not text[line_begin(text, at) : at].strip(" ")
 
 
 def after_blanks(text: str, at: int) -> int:
-    """The next place that is neither blank nor comment."""
+    """Return the next offset that is neither whitespace nor comment."""
     while at < len(text):
         if text[at] == "#":
             at = line_end(text, at)
@@ -172,14 +173,14 @@ class _Outline:
                 node.entries.append(Entry("", value.start, value.start, value.start, value))
                 continue
             dash = after_blanks(self._text, at)
-            node.odd = node.odd or self._text[dash : dash + 1] != "-"  # behind a tag
+            node.odd = node.odd or self._text[dash : dash + 1] != "-"  # after a tag
             node.entries.append(Entry("", dash, dash + 1, dash + 1, value))
             at = max(value.end, dash + 1)
         return event
 
 
 def _name(event: Any) -> str | None:
-    """A key as the reader says it."""
+    """Return a key as the YAML reader returns it; None for a key that is a mapping or list."""
     if not isinstance(event, yaml.ScalarEvent):
         return None
     if not event.implicit[0]:

@@ -1,7 +1,9 @@
-"""The YAML reader. In: text of any origin. Out: plain JSON data, nothing shared. Never: an object before its limits.
+"""Parses YAML as the Kubernetes tools do.
 
-Events of libyaml are walked by hand, because no Python loader reads YAML as the Kubernetes tools do,
-and because the depth must be known before libyaml itself is too deep in.
+In: text of any origin. Out: plain JSON data without shared values. Never: builds a value beyond the limits.
+
+The parser consumes libyaml events, because no Python loader reads YAML as the Kubernetes tools do, and because the
+depth must be checked before libyaml recurses too deeply.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ class Document(NamedTuple):
 
 
 def _python_parser(data: bytes) -> Any:
-    """The same events, ten times slower, where PyYAML was built without libyaml."""
+    """Return a pure-Python parser of the same events, ten times slower, for a PyYAML without libyaml."""
 
     class Parser(yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.Parser):
         def __init__(self, stream: bytes) -> None:
@@ -67,10 +69,8 @@ def _fastest_parser() -> Callable[[bytes], Any]:
 _parser: Final = _fastest_parser()
 
 
-def documents(
-    text: str | bytes, *, profile: Profile, where: str, strict: bool, limits: Limits
-) -> Iterator[Document]:
-    """Every document with the line that it starts at; an empty one is None."""
+def documents(text: str | bytes, *, profile: Profile, where: str, strict: bool, limits: Limits) -> Iterator[Document]:
+    """Parse every document, with its first line; an empty document is None."""
     if len(text) > limits.size:
         raise size_error(len(text), limits, where)
     try:
@@ -93,7 +93,7 @@ def documents(
 
 def _syntax(error: yaml.MarkedYAMLError, where: str, data: bytes) -> ManifestError:
     mark = error.problem_mark or error.context_mark
-    line = min(mark.line, data.count(b"\n")) + 1 if mark else 0  # the end of a text is on its last line
+    line = min(mark.line, data.count(b"\n")) + 1 if mark else 0  # an error at the end of the text is on its last line
     context = f" {error.context}" if error.context else ""
     if error.context_mark and mark and error.context_mark.line != mark.line:
         context += f" from line {error.context_mark.line + 1} on"
@@ -104,13 +104,13 @@ def _syntax(error: yaml.MarkedYAMLError, where: str, data: bytes) -> ManifestErr
 
 
 def _special(data: bytes, line: int) -> str:
-    """What the parser's own words would not tell: the two slips that are made most."""
+    """Describe the two most common mistakes, which the parser's own message does not name; else return ""."""
     lines = data.splitlines()
     text = lines[line - 1] if 0 < line <= len(lines) else b""
     if b"\t" in text[: len(text) - len(text.lstrip())]:
-        return "a tab stands where YAML wants blanks: replace it"
+        return "YAML is indented with spaces, but this line starts with a tab: replace the tab"
     if b"{{" in text and b"}}" in text:
-        return "a template ({{ }}) stands here, and no YAML yet: render it first, or put it in quotes"
+        return "this is a template ({{ }}), not YAML: render it first, or put it in quotes"
     return ""
 
 
@@ -119,7 +119,7 @@ def _line_of(error: yaml.reader.ReaderError, data: bytes) -> int:
 
 
 class _Reader:
-    """One text's events, turned into values. `key` and `value` call each other, never deeper than the limit."""
+    """Converts the events of one text to values. The methods recurse, but never deeper than the limit."""
 
     __slots__ = (
         "anchors", "depth", "expanded", "get", "known", "kustomize", "limits", "nodes", "profile", "unique", "where",
@@ -179,7 +179,7 @@ class _Reader:
     def raw_scalar(self, event: Any) -> Scalar:
         text: str = event.value
         if event.implicit[0]:
-            # k8s: the tag `!` makes a string of any scalar; kustomize heeds only the quotes.
+            # k8s: the tag `!` makes any scalar a string; kustomize only honours quotes.
             if event.tag and (event.style or not self.kustomize):
                 return text
             if text and text[0] not in TYPED_FIRST:
@@ -259,7 +259,7 @@ class _Reader:
                     found[key] = text
                     continue
                 if flow and not text and event.implicit[0]:
-                    # k8s: kustomize makes an empty string of a value that is missing between braces.
+                    # k8s: kustomize reads a missing value in a flow mapping as an empty string.
                     found[key] = ""
                     continue
             found[key] = read(event)
@@ -290,9 +290,9 @@ class _Reader:
             self.fail(event, str(error))
 
     def kustomize_key(self, event: Any, key: Any) -> str:
-        # k8s: kustomize can make no JSON of a mapping whose keys are not all strings.
+        # k8s: kustomize cannot convert a mapping with non-string keys to JSON.
         if self.depth == self.limits.depth - 1 and type(event) is _Scalar:
-            return str(event.value)  # … but it takes the outermost keys as they are written.
+            return str(event.value)  # k8s: but it accepts the outermost keys as written
         dated = type(event) is _Scalar and event.implicit[0] and timestamp(event.value) is not None
         if type(key) is not str or dated:
             self.fail(event, f"the key {getattr(event, 'value', key)!s} is not a string: put it in quotes")
@@ -312,10 +312,10 @@ class _Reader:
         return self.copy(value, self.depth, event)
 
     def copy(self, value: Any, depth: int, event: Any) -> Any:
-        """What an alias stands for, once more: a shared value would let one edit change two places."""
+        """Copy the value of an alias: an edit of a shared value would change two places."""
         self.expanded -= 1 + (len(value) >> 5 if type(value) is str else 0)
         if self.expanded < 0:
-            message = f"aliases stand for more than {self.limits.expanded} values: write fewer aliases"
+            message = f"aliases expand to more than {self.limits.expanded} values: use fewer aliases"
             raise LimitError(message, where=self.where, line=event.start_mark.line + 1)
         if type(value) is not dict and type(value) is not list:
             return value
@@ -327,7 +327,7 @@ class _Reader:
         return [self.copy(child, depth - 1, event) for child in value]
 
     def merge(self, event: Any, found: dict[str, Any], merges: list[Any]) -> None:
-        """`<<`: for Kubernetes the later one wins, wherever it stands; for kustomize the mapping's own keys win."""
+        """Read a `<<` merge: the last occurrence of a key wins for Kubernetes, the mapping's own keys for kustomize."""
         if self.kustomize and merges:
             self.repeated(event, "<<")
         start = self.get()

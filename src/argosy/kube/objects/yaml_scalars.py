@@ -1,7 +1,9 @@
-"""What a YAML scalar means to Go programs. In: text. Out: JSON values, and text in Go's number format. Never: I/O.
+"""Resolves YAML scalars as Go programs do.
 
-KUBERNETES is how the Kubernetes tools read YAML (words of YAML 1.1 such as `yes` are booleans),
-KUSTOMIZE is how kustomize does (they are strings, and dates become timestamps).
+In: text. Out: JSON values, and numbers in Go's text format. Never: does I/O.
+
+In the dialect KUBERNETES, words of YAML 1.1 such as `yes` are booleans. In the dialect KUSTOMIZE they are strings, and
+dates become timestamps.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ class Profile(enum.Enum):
 
 
 class ScalarError(ValueError):
-    """The text does not fit its tag, or has no JSON form."""
+    """The text does not match its tag, or has no JSON representation."""
 
 
 TAG: Final = "tag:yaml.org,2002:"
@@ -48,14 +50,14 @@ WORDS: Final[dict[Profile, dict[str, Scalar]]] = {
     },
 }
 TYPED_FIRST: Final = frozenset("+-.0123456789yYnNtTfFoO~")
-"""Only text that starts with one of these can be anything but a string."""
+"""Text that starts with any other character is a string."""
 
 UNPRINTABLE: Final = r"\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufeff\ufffe\uffff\U00010000-\U0010ffff"
-"""What Go's writer escapes, as the inside of a character class; but for the tab, on which its versions differ."""
+"""Characters that Go's writer escapes, for a regex character class; except the tab, where Go versions differ."""
 
 _INT = re.compile(r"([+-]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]([0-7]+)|0([0-7]+)|(0|[1-9][0-9]*))", re.ASCII)
 _BASES: Final = (16, 2, 8, 8, 10)
-# k8s: after `0b` (and, for kustomize, `0o`) Go takes the sign too, as in `0b+100`.
+# k8s: Go also accepts a sign after `0b` (and, in kustomize, after `0o`), as in `0b+100`.
 _SIGNED_LATE: Final = {
     Profile.KUBERNETES: re.compile(r"0(?P<base>b)(?P<sign>[+-])(?P<digits>[01]+)", re.ASCII),
     Profile.KUSTOMIZE: re.compile(r"0(?P<base>[bo])(?P<sign>[+-])(?P<digits>[0-7]+)", re.ASCII),
@@ -74,7 +76,7 @@ _MONTH_DAYS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def resolve(text: str, profile: Profile) -> Scalar:
-    """The value of a plain scalar. `.inf` and `.nan` stay floats: see `json_value`."""
+    """Return the value of a plain scalar. `.inf` and `.nan` stay floats: see `to_json_number`."""
     if text[:1] not in TYPED_FIRST and text:
         return text
     words = WORDS[profile]
@@ -124,7 +126,7 @@ def _integer(plain: str) -> int | None:
 
 
 def _bounded(sign: str, digits: str, base: int) -> int | None:
-    """An int64, or an unsigned 64-bit number without a sign; None beyond. Never converts a long text."""
+    """Parse an int64, or a uint64 without a sign; None if it is out of range. Never converts a long text."""
     digits = digits.lstrip("0") or "0"
     if len(digits) > 64:
         return None
@@ -137,7 +139,7 @@ def _bounded(sign: str, digits: str, base: int) -> int | None:
 
 
 def timestamp(text: str) -> str | None:
-    """The RFC 3339 form of a date or time as Go accepts them, or None."""
+    """Return the RFC 3339 form of a date or time that Go accepts; None for other text."""
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
         return None
@@ -161,7 +163,7 @@ def timestamp(text: str) -> str | None:
 
 
 def resolve_tagged(text: str, tag: str, profile: Profile) -> Scalar:
-    """The value of a scalar with an explicit tag; a tag that Go does not know leaves a string."""
+    """Return the value of a scalar with an explicit tag; a string if Go does not know the tag."""
     name = tag.removeprefix(TAG) if tag.startswith(TAG) else ""
     if name == "binary":
         return _binary(text)
@@ -194,9 +196,9 @@ def _binary(text: str) -> str:
 
 
 def json_value(number: float) -> int | float:
-    """The number that is left once Go has written a float as JSON and read it again: 1.0 and 1e3 become integers."""
+    """Return the number that remains after Go wrote a float as JSON and read it back: 1.0 and 1e3 become integers."""
     if not math.isfinite(number):
-        raise ScalarError(f"{_special(number)} has no JSON form: use a finite number, or quote it")
+        raise ScalarError(f"{_special(number)} cannot be written as JSON: use a finite number, or quote it")
     if not number.is_integer() or abs(number) >= 1e21:
         return number
     whole = int(number) if abs(number) < 2**53 else _shortest(number)
@@ -204,14 +206,14 @@ def json_value(number: float) -> int | float:
 
 
 def _shortest(number: float) -> int:
-    """The integer that the shortest digits of a float stand for, filled up with zeros."""
+    """Return the integer with the shortest digits of a float, padded with zeros."""
     digits, power = _digits(number)
     whole = int(digits.ljust(power + 1, "0"))
     return -whole if number < 0 else whole
 
 
 def _digits(number: float) -> tuple[str, int]:
-    """The shortest digits that mean this number, and the power of ten of the first one."""
+    """Return the shortest digits that identify this number, and the power of ten of the first digit."""
     mantissa, _, exponent = repr(abs(number)).partition("e")
     whole, _, fraction = mantissa.partition(".")
     digits = (whole + fraction).lstrip("0")
@@ -224,7 +226,7 @@ def _special(number: float) -> str:
 
 
 def key_text(key: Any) -> str:
-    """The JSON object key that the Kubernetes tools make of a YAML key."""
+    """Convert a YAML key to a JSON object key, as the Kubernetes tools do."""
     if type(key) is str:
         return key
     if key is True or key is False:
@@ -233,12 +235,12 @@ def key_text(key: Any) -> str:
         return str(key)
     if type(key) is float:
         return _float32_text(key)
-    # k8s: sigs.k8s.io/yaml knows no key that is null or beyond int64.
+    # k8s: sigs.k8s.io/yaml does not support keys that are null or beyond int64.
     raise ScalarError(f"unsupported map key {'null' if key is None else key}: put it in quotes")
 
 
 def _float32_text(number: float) -> str:
-    # k8s: keys are printed with the precision of a 32-bit float.
+    # k8s: float keys are printed with the precision of a 32-bit float.
     try:
         single = struct.unpack("f", struct.pack("f", number))[0]
     except OverflowError:
@@ -253,7 +255,7 @@ def _float32_text(number: float) -> str:
 
 
 def go_float(number: float) -> str:
-    """Go's shortest `%g`: an exponent below 1e-4 and from 1e6 (hence `1.2345675e+06`)."""
+    """Format a float like Go's shortest `%g`: with an exponent below 1e-4 and from 1e6 (`1.2345675e+06`)."""
     text, power = _digits(number)
     lead = "-" if math.copysign(1, number) < 0 else ""
     if text == "0":
@@ -276,10 +278,10 @@ _BETWEEN_NEAR_LINES = re.compile(r"^([^\n \t].*)\n(?=[^\n \t])", re.MULTILINE)
 
 
 def refolded(text: str) -> str:
-    """A folded (`>`) scalar after kustomize has written it and read it again.
+    """Return a folded (`>`) scalar after kustomize wrote it and read it back.
 
-    k8s: Go's writer adds a break after a line, which vanishes when the lines are folded again, but stays before a
-    line that is indented more, and at a kept end. If the text starts with a blank, it forgets the break.
+    k8s: Go's writer adds a line break after a line. The break vanishes when the lines are folded again, but stays
+    before a line with more indentation and at a kept end. If the text starts with whitespace, Go omits the break.
     """
     if "\n" not in text or len(text) > 1_000_000 or _UNFOLDABLE.search(text):
         return text
@@ -289,7 +291,7 @@ def refolded(text: str) -> str:
 
 
 def looks_typed(text: str) -> bool:
-    """Whether a Go writer puts quotes around the string, because unquoted it would be no string."""
+    """True if Go's writer quotes the string, because unquoted it would be read as another type."""
     if not text:
         return True
     first = text[0]

@@ -1,7 +1,9 @@
-"""One change of one entry in YAML text. In: text, a document's place, and what to do. Out: the text. Never: a proof.
+"""Applies one change of one entry to YAML text.
 
-Comments stay where they are: behind a value on its line, above an entry, between entries. What cannot be changed
-without losing one, or without changing a second place, is refused.
+In: text, the outline of a document, and a change. Out: the changed text. Never: verifies the result.
+
+Comments stay in place: after a value on its line, above an entry, between entries. A change that would lose a comment
+or change a second place is refused.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ Splice = tuple[int, int, str]
 
 
 class NotEditable(Exception):
-    """Why an edit is left to a human; said behind the field's path."""
+    """The edit must be done by hand. The reason completes a sentence that starts with the field's path."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
@@ -69,7 +71,7 @@ class _Splicing:
         return self.added(node, at, path[-1], value)
 
     def walk(self, path: tuple[str | int, ...]) -> list[tuple[Node, Entry | None]]:
-        """The containers on the way, each with the entry that the path takes; the last may not be there yet."""
+        """Return the containers on the path with the entry taken in each; the last entry may be missing."""
         node = self.place.root
         trail: list[tuple[Node, Entry | None]] = []
         for step in path:
@@ -128,7 +130,7 @@ class _Splicing:
         return [(entry.lead, entry.lead, " " + said)]
 
     def is_quoted(self, node: Node) -> bool:
-        """Whether a flow is written as JSON is: all keys, and all texts, in double quotes."""
+        """True if a flow collection is written like JSON: all keys, or all strings, in double quotes."""
         root = self.place.root
         if root is not None and root.flow and root.entries:
             node = root
@@ -138,7 +140,7 @@ class _Splicing:
         return bool(texts) and all(each.style == '"' for each in texts)
 
     def filled(self, trail: list[tuple[Node, Entry | None]], step: str | int, value: Any) -> list[Splice]:
-        """The first entry of an empty mapping or list: a block, where nothing around it is a flow."""
+        """Add the first entry to an empty mapping or list, as a block unless the parent is a flow collection."""
         node = trail[-1][0]
         if self.text[node.start + 1 : node.end - 1].strip():
             raise NotEditable("holds only a comment")
@@ -162,7 +164,7 @@ class _Splicing:
             return [(end, end, "".join(newline + line for line in lines))]
         start = node.entries[0].start
         if not stands_first(text, start):
-            raise NotEditable("shares its line with the one above")
+            raise NotEditable("shares its line with its parent")
         start = line_begin(text, start)
         return [(start, start, "".join(line + newline for line in lines))]
 
@@ -179,7 +181,7 @@ class _Splicing:
         if stands_first(text, before.start):
             gap = self.style.newline + text[line_begin(text, before.start) : before.start]
         comma = after_blanks(text, before.end)
-        if at == len(node.entries) and text[comma] == ",":  # one that nothing follows yet
+        if at == len(node.entries) and text[comma] == ",":  # a trailing comma
             return [(comma + 1, comma + 1, gap + said + ",")]
         return [(before.end, before.end, "," + gap + said)]
 
@@ -197,7 +199,7 @@ class _Splicing:
         following = end + len(self.style.newline) if end < len(text) else end
         if stands_first(text, entry.start):
             start = self.own_comment(node, entry, after) if node.kind == "list" else line_begin(text, entry.start)
-            if end == len(text):  # the last line, and no break behind it: the one before it goes
+            if end == len(text):  # the last line has no line break: remove the one before it
                 start = _before_break(text, start)
             return [(start, following, "")]
         assert after is not None
@@ -206,13 +208,13 @@ class _Splicing:
         return [(entry.start, after.start, "")]
 
     def own_comment(self, node: Node, entry: Entry, after: Entry | None) -> int:
-        """Where the comment above an item begins that is about this item alone, else where its own line begins.
+        """Return the start of the comment that belongs to this item alone, else the start of the item's line.
 
-        It stands right above it, in its column, and what comes next has one of its own or stands apart.
+        Such a comment is directly above the item, in its column, and the next item is not on the next line.
         """
         text, begin = self.text, line_begin(self.text, entry.start)
         if after is not None and line_begin(text, after.start) == line_end(text, entry.end) + len(self.style.newline):
-            return begin  # it may head both
+            return begin  # the comment may describe both items
         where, first = column(text, entry.start), begin
         while first > 0:
             above = line_begin(text, _before_break(text, first))
@@ -231,7 +233,7 @@ class _Splicing:
             start, end = before.end, entry.end
             left = self.text[start : entry.start]
         if "#" in left:
-            raise NotEditable("has a comment beside it, between brackets")
+            raise NotEditable("has a comment next to it, inside brackets")
         return [(start, end, "")]
 
     def emptied(self, trail: list[tuple[Node, Entry | None]]) -> list[Splice]:
@@ -246,7 +248,7 @@ class _Splicing:
 
 def _check(node: Node) -> None:
     if node.kind == "alias":
-        raise NotEditable(f"goes through the alias *{node.anchor}, which stands for another place")
+        raise NotEditable(f"goes through the alias *{node.anchor}, whose value is defined elsewhere")
     if node.anchor:
         raise NotEditable(f"goes through the anchor &{node.anchor}, which others may use")
     if node.merged:
@@ -276,7 +278,7 @@ def _comment(line: str) -> str:
 
 
 def _before_break(text: str, begin: int) -> int:
-    """The place before the break that ends the line above."""
+    """Return the offset before the line break that ends the previous line."""
     if begin and text[begin - 1] == "\n":
         begin -= 1
         if begin and text[begin - 1] == "\r":

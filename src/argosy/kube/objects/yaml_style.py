@@ -1,6 +1,7 @@
-"""New YAML in the manner of a file. In: plain data, and the nodes that a text has. Out: lines, or one flow text.
+"""Renders new YAML in the style of an existing file.
 
-Never: sorts keys; folds; writes what would be read as something else.
+In: plain data, and the outline of the file. Out: lines of a block, or the text of a flow collection.
+Never: sorts keys; folds lines; writes text that would be read as another value.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from argosy.kube.objects.yaml_writer import one_line
 _BARE = re.compile(r"[A-Za-z0-9_/.$*@=+-][A-Za-z0-9_/.$@=+-]*")
 _BLOCK = re.compile(r"(?=[^ \n\t])[^\r\t\x00-\x08\x0b-\x1f\x7f-\x9f\ufeff\u2028\u2029\ud800-\udfff]*")
 _SINGLE = re.compile(r"[\x20-\x7e\xa0-\ud7ff]*")
-_NOT_BLOCK: Final = re.compile(r" (?:\n|\Z)|\n\n\Z")  # it could not be seen, or not be kept
+_NOT_BLOCK: Final = re.compile(r" (?:\n|\Z)|\n\n\Z")  # trailing spaces are invisible; trailing line breaks get lost
 
 
 class Style(NamedTuple):
-    """How far a mapping and a list stand from the key above, and how a line ends."""
+    """Indentation of mappings and lists relative to their key, and the line break."""
 
     step: int = 2
     dash: int = 0
@@ -30,7 +31,7 @@ class Style(NamedTuple):
 
 
 def style_of(text: str, roots: Iterable[Node]) -> Style:
-    """What the file does most; what it never does is done as most files do."""
+    """Return the most frequent indentation of the file; where the file has none, the usual indentation."""
     steps: Counter[int] = Counter()
     dashes: Counter[int] = Counter()
     for root in roots:
@@ -53,7 +54,7 @@ def _count(text: str, node: Node, steps: Counter[int], dashes: Counter[int]) -> 
 
 
 def block_lines(value: Any, at: int, style: Style) -> list[str]:
-    """The lines of a mapping or list that is not empty, from this column on."""
+    """Render the lines of a non-empty mapping or list at this indentation."""
     pad = " " * at
     if isinstance(value, dict):
         rows = ((pad + f"{key_in_block(key)}:", each, False) for key, each in value.items())
@@ -67,7 +68,7 @@ def block_lines(value: Any, at: int, style: Style) -> list[str]:
 
 
 def behind(value: Any, at: int, style: Style, *, is_item: bool) -> tuple[str, list[str]]:
-    """What stands behind a colon or a dash of this column: on its line, and on the lines below."""
+    """Render a value after the colon or dash at this indentation: the text on that line, and the lines below."""
     if isinstance(value, dict | list) and value:
         if is_item:
             lines = block_lines(value, at + 2, style)
@@ -85,7 +86,7 @@ def _literal(text: str, at: int) -> tuple[str, list[str]]:
 
 
 def scalar(value: Any, was: str = "") -> str:
-    """A single value, with the quotes that the one before it had."""
+    """Render a scalar with the quotes of the old value."""
     if isinstance(value, str):
         if was == '"':
             return _double(value)
@@ -97,7 +98,7 @@ def scalar(value: Any, was: str = "") -> str:
 
 
 def flow_text(value: Any, *, quoted: bool) -> str:
-    """A value between brackets; `quoted` as JSON is."""
+    """Render a value inside a flow collection; with `json_style`, as JSON."""
     if quoted:
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, dict):
@@ -119,6 +120,6 @@ def key_in_block(key: str) -> str:
 
 
 def _double(text: str) -> str:
-    """JSON's quotes are YAML's, but for the characters that only YAML wants escaped."""
+    """Quote a string like JSON, and escape the characters that only YAML requires to be escaped."""
     said = json.dumps(text, ensure_ascii=False)
     return re.sub(r"[\x7f-\x9f\ufeff\u2028\u2029\ufffe\uffff]", lambda match: f"\\u{ord(match[0]):04x}", said)

@@ -1,5 +1,6 @@
-"""The YAML writer. In: plain JSON data. Out: the text that `kubectl -o yaml` prints for it. Never: data lost for looks.
+"""Writes YAML as `kubectl -o yaml` prints it.
 
+In: plain JSON data. Out: YAML text. Never: loses data.
 Block style, keys in Go's natural order, lists not indented, lines folded at spaces after column 80.
 """
 
@@ -26,12 +27,12 @@ _WIDTH: Final = 80
 _SIMPLE_KEY: Final = 128
 _ANYWHERE: Final = -(10**6)
 """A column from which no line is folded."""
-# k8s: Go's writer escapes all characters beyond U+FFFF, tabs and carriage returns too.
-# The line separators U+2028 and U+2029 are escaped as well: unescaped, other readers fold them into spaces.
+# k8s: Go's writer escapes all characters beyond U+FFFF, tabs and carriage returns.
+# The line separators U+2028 and U+2029 are escaped too: unescaped, other readers fold them into spaces.
 _SPECIAL = re.compile(rf"[{UNPRINTABLE}\t\u2028\u2029]")
 _ESCAPED = re.compile(rf"[{UNPRINTABLE}\t\u2028\u2029\n\"\\]")
 _SAFE = re.compile(r"[A-Za-z_/$(\\](?:[!\"$-9;-~]|[ :](?=[!\"$-9;-~]))*")
-"""Most strings of real manifests: nothing in them needs a closer look, but for words such as `yes`."""
+"""Most strings of real manifests match this and need no quotes, except words such as `yes`."""
 _INDICATOR_FIRST: Final = frozenset("#,[]{}&*!|>'\"%@`")
 _NOT_PLAIN = re.compile(r"\A[?:-](?:[ \t]|\Z)|\A---|\A\.\.\.|:(?:[ \t]|\Z)|[ \t]#|\A | \Z")
 _NOT_BLOCK = re.compile(r" \Z| \n")
@@ -43,7 +44,7 @@ _SPACES = re.compile("( +)")
 
 
 def dump(value: Any) -> str:
-    """One document. Strings that would be read as something else are quoted as Go quotes them."""
+    """Write one document. Strings that would be read as another type are quoted as Go quotes them."""
     out: list[str] = []
     _node(value, -2, out)
     out.append("\n")
@@ -51,19 +52,19 @@ def dump(value: Any) -> str:
 
 
 def dump_all(values: Iterable[Any]) -> str:
-    """Documents with `---` between them."""
+    """Write several documents, separated by `---`."""
     return "---\n".join(map(dump, values))
 
 
 def one_line(value: Any) -> str:
-    """A single value as `dump` writes it, but for breaks in it: a text of many lines becomes a quoted one."""
+    """Write a scalar as `dump_yaml` does, but without line breaks: a multi-line string is double-quoted."""
     if type(value) is str and "\n" in value:
         return _double(value, 0, _ANYWHERE)
     return _scalar(value, 0, _ANYWHERE)
 
 
 def _node(value: Any, indent: int, out: list[str]) -> None:
-    """A value after `- ` or `: `, or the root: what nests starts on the same line."""
+    """Write a value after `- ` or `: `, or the root; a nested collection starts on the same line."""
     kind = type(value)
     if kind is str:
         out.append(_known.get(value) or _string(value, max(indent, 0) + 2, indent + 2))
@@ -137,7 +138,7 @@ def _as_float(value: int) -> float:
     try:
         return float(value)
     except OverflowError:
-        raise ManifestError(f"a number of {value.bit_length()} bits has no JSON form: use a smaller one") from None
+        raise ManifestError(f"a number of {value.bit_length()} bits is too large for JSON: use a smaller one") from None
 
 
 def _float(value: float) -> str:
@@ -149,7 +150,7 @@ def _float(value: float) -> str:
 
 
 _known: dict[str, str] = {}
-"""Short strings without blanks as they are written; emptied when full."""
+"""YAML text of short strings without spaces; emptied when full."""
 
 
 def _string(text: str, indent: int, column: int) -> str:
@@ -175,7 +176,7 @@ def _styled(text: str, indent: int, column: int) -> str:
 
 
 def _fold(text: str, indent: int, column: int) -> str:
-    """Single spaces after the last column become line breaks; those at the ends and in runs stay."""
+    """Fold at single spaces after the last column; spaces at the ends and in runs stay."""
     if column + len(text) <= _WIDTH + 1 or " " not in text:
         return text
     pieces = _SPACES.split(text)
@@ -211,7 +212,7 @@ def _escape(match: re.Match[str]) -> str:
         return named
     code = ord(character)
     if 0xD800 <= code <= 0xDFFF:
-        raise ManifestError(f"a string holds the lone surrogate U+{code:04X}: replace it by a valid character")
+        raise ManifestError(f"a string contains the lone surrogate U+{code:04X}: replace it with a valid character")
     return f"\\x{code:02X}" if code <= 0xFF else f"\\u{code:04X}" if code <= 0xFFFF else f"\\U{code:08X}"
 
 
@@ -229,13 +230,13 @@ def _literal(text: str, indent: int) -> str:
 
 @remembered(4096)
 def _key(key: str) -> str | None:
-    """A key on one line, or None if it needs the `? ` form."""
+    """Format a key on one line; None if it needs the `? ` form."""
     if not isinstance(key, str):
         raise TypeError(f"a manifest's keys are strings, not {type(key).__name__}")
     if "\n" in key or len(key) > _SIMPLE_KEY or len(key.encode("utf-8", "replace")) > _SIMPLE_KEY:
         return None
     if key == "<<":
-        return '"<<"'  # Go prints it bare, and would then read a merge.
+        return '"<<"'  # Go prints it unquoted, and would read it back as a merge
     return _string(key, 0, _ANYWHERE)
 
 
@@ -280,7 +281,7 @@ def _compare(left: str, right: str) -> int:
 
 
 def _digits(text: str, start: int, number: int) -> tuple[int, int]:
-    """The number that starts there; it overflows as a Go int64 does."""
+    """Read the number that starts at `start`; it overflows like a Go int64."""
     end = start
     while end < len(text) and text[end].isdecimal():
         number = (number * 10 + ord(text[end]) - 48 + 2**63) % 2**64 - 2**63

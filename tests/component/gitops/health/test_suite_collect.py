@@ -182,7 +182,7 @@ def test_yaml_that_grows_is_a_failed_case(tmp_path):
     bomb += "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9))
     tree = write(tmp_path, rule_of("toys.example.com", "Thing") | {"toys.example.com/Thing/testdata/one.yaml": bomb})
     (outcome,) = outcomes_of(tree)
-    assert not outcome.ok and "aliases stand for more than" in line(outcome)
+    assert not outcome.ok and "aliases expand to more than" in line(outcome)
 
 
 @pytest.mark.parametrize("kind", ["../../Doll", "/etc", "Doll/../Doll", "..", "Do\\nll"])

@@ -94,7 +94,7 @@ def test_an_excluded_kind_is_not_watched() -> None:
         ("just text", "must be a list"),
         ("- text", "[0] must be a map"),
         ("- kinds: A", "[0].kinds must be a list"),
-        ("- kinds: [A]\n- apiGroups: [1]", "[1].apiGroups must be a list of texts"),
+        ("- kinds: [A]\n- apiGroups: [1]", "[1].apiGroups must be a list of strings"),
         ("- kind: [A]", "'kind' is not a field of a rule"),
         ("- kinds: ['Cilium*']", "invalid kind 'Cilium*'"),
     ],

@@ -154,10 +154,10 @@ def test_edits_follow_each_other() -> None:
         ("a: {b: &x 1}\nb: *x\n", ("a",), "1: edit it by hand: a is written in a way"),
         ("? a\n: 1\n", ("a",), "1: edit it by hand: a goes through a mapping or list of unusual form"),
         ("a: 1\n", ("a", "b"), "1: edit it by hand: a.b goes through a single value"),
-        ("a: [1]\n", ("a", 3), "1: edit it by hand: a.3 counts to 3 in a list of 1"),
+        ("a: [1]\n", ("a", 3), "1: edit it by hand: a.3 is index 3 of a list of 1"),
         ("a: 1\na: 2\n", ("a",), "1: edit it by hand: a goes through a mapping that has a twice"),
-        ("a:\n  x\x85b: 2\n", ("b",), "2: edit it by hand: b stands in a text with line breaks other than LF and CRLF"),
-        ("a: 1\rb: 2\n", ("b",), "edit it by hand: b stands in a text with line breaks other than LF and CRLF"),
+        ("a:\n  x\x85b: 2\n", ("b",), "2: edit it by hand: b is in a file with line breaks other than LF and CRLF"),
+        ("a: 1\rb: 2\n", ("b",), "edit it by hand: b is in a file with line breaks other than LF and CRLF"),
         ("a: b: c\n", ("a",), "app.yaml:1: "),
     ],
 )
