@@ -73,7 +73,7 @@ LIES: dict[str, Lie] = {
 # The condition on its Application. Where only one kind cannot be listed, objects of that kind are read one by one.
 TOLD = {
     "lists of nonsense": ("UnknownError", "ConfigMap cannot be listed, its objects are read one by one: "),
-    "discovery of nonsense": ("ComparisonError", "answered JSON that does not tell which kinds there are"),
+    "discovery of nonsense": ("ComparisonError", "the answer is not a discovery document"),
     "redirects": ("ComparisonError", "answers with a redirect, which is not followed"),
 }
 

@@ -57,9 +57,9 @@ ROWS = [
         "next: see whether it still runs on this machine: argosy demo status, argosy sandbox status\n",
     ),
     (
-        Untrusted("127.0.0.1:6443: its certificate is not trusted by the authority in /ca.crt: self-signed"),
+        Untrusted("127.0.0.1:6443: the certificate is not trusted by the CA in /ca.crt: self-signed"),
         CANNOT,
-        "argosy: 127.0.0.1:6443: its certificate is not trusted by the authority in /ca.crt: self-signed\n"
+        "argosy: 127.0.0.1:6443: the certificate is not trusted by the CA in /ca.crt: self-signed\n"
         "next: name who signed it, as certificate-authority of this cluster in the kubeconfig",
     ),
     (Unavailable("x: busy", retry_after=3), UNREACHABLE, "argosy: x: busy\nnext: try again in 3 s\n"),

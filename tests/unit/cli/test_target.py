@@ -216,7 +216,7 @@ def test_a_kubeconfig_that_is_a_folder_is_told(home: Path, monkeypatch: pytest.M
     for options in (TargetOptions(), TargetOptions(kubeconfig=home)):
         with running_sandbox(), pytest.raises(UserError) as raised:
             find_target(options)
-        assert str(raised.value) == f"{home}: is a folder, and no kubeconfig; name a file in it"
+        assert str(raised.value) == f"{home}: is a folder, not a kubeconfig; name a file in it"
 
 
 def test_a_kubeconfig_without_contexts_is_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

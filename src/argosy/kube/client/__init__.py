@@ -1,7 +1,7 @@
-"""The one door to any cluster. In: a verb, a key or a manifest. Out: a manifest, or a ClusterError.
+"""The `Cluster` protocol: the API that all code uses to talk to a Kubernetes cluster.
 
-Never: knows of applications; retries a write on its own. `KubeCluster` (HTTP) and the embedded cluster stand behind it;
-callers cannot tell which.
+In: a verb, a key or a manifest. Out: a manifest, or a ClusterError. Never: knows Applications; retries a write.
+`KubeCluster` (HTTP) and the embedded cluster implement it; callers cannot tell them apart.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from argosy.kube.objects import Manifest
 
 
 class KindInfo(NamedTuple):
-    """How a cluster serves one kind: the version it prefers, and all that it serves."""
+    """How a cluster serves one kind: the preferred version, and all served versions."""
 
     version: str
     plural: str
@@ -43,7 +43,7 @@ class WatchEvent(NamedTuple):
 
 
 class PatchKind(StrEnum):
-    """The media type that tells a server how to read a patch."""
+    """The media type of a patch."""
 
     JSON = "application/json-patch+json"
     MERGE = "application/merge-patch+json"
@@ -58,7 +58,7 @@ class Propagation(StrEnum):
 
 @dataclass(frozen=True)
 class User:
-    """Who asks. An empty name is nobody: such a request is refused."""
+    """The user of a request. Requests with an empty name are refused."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ class ClusterReader(Protocol):
     async def kinds(self) -> Catalog: ...
 
     async def get(self, key: ResourceKey) -> Manifest | None:
-        """None where there is no such object; a kind that is not served raises ClusterError 404."""
+        """Return None if the object does not exist. A kind that is not served raises ClusterError 404."""
 
     async def list(
         self, kind: GroupKind, *, namespace: str = "", labels: str = "", fields: str = "", metadata_only: bool = False
@@ -79,11 +79,14 @@ class ClusterReader(Protocol):
     def watch(
         self, kind: GroupKind, *, since: str, namespace: str = "", labels: str = "", metadata_only: bool = False
     ) -> AsyncIterator[WatchEvent]:
-        """Everything after `since`. Ends when the server ends it; raises Gone where `since` was compacted."""
+        """Watch all changes after the resourceVersion `since`.
+
+        Ends when the server ends the watch; raises Gone if `since` was compacted.
+        """
 
 
 class ClusterWriter(Protocol):
-    """`manager` owns the fields that a write sets; where it is empty, the program that writes does."""
+    """`manager` is the field manager of a write; if it is empty, the server derives it from the User-Agent."""
 
     async def create(
         self,
@@ -93,7 +96,7 @@ class ClusterWriter(Protocol):
         dry_run: bool = False,
         manager: str = "",
     ) -> Manifest:
-        """`subresource_of` names what the manifest acts on: a Pod for an Eviction, an account for a token."""
+        """Create an object. `subresource_of` is the parent of a subresource: a Pod for an Eviction."""
 
     async def apply(
         self, manifest: Manifest, *, manager: str, force: bool = False, dry_run: bool = False
@@ -112,7 +115,7 @@ class ClusterWriter(Protocol):
         api_version: str = "",
         dry_run: bool = False,
     ) -> Manifest:
-        """`api_version` is the one whose fields the patch names, and that is answered; else the one preferred."""
+        """Patch an object. `api_version` is that of the patch and of the result; default: the preferred version."""
 
     async def delete(
         self,
@@ -127,7 +130,7 @@ class ClusterWriter(Protocol):
 
 @runtime_checkable
 class Versioned(Protocol):
-    """A cluster that can be asked for its version."""
+    """A cluster that reports its version."""
 
     async def version(self) -> str: ...
 
@@ -147,59 +150,57 @@ class Cluster(ClusterReader, ClusterWriter, Protocol):
     ) -> AsyncIterator[str]: ...
 
     def acting_as(self, user: User) -> Cluster:
-        """The same cluster, every request impersonating `user`."""
+        """Return a client of the same cluster that impersonates `user` in every request."""
 
 
 class PodLogs(Protocol):
-    """Who can tell what a Pod printed. An add-on that runs Pods supplies one; without it, logs are refused."""
+    """Reads the logs of Pods. An add-on that runs Pods supplies one; without it, log requests are refused."""
 
-    def lines(
-        self, pod: Manifest, *, container: str, follow: bool, tail: int | None
-    ) -> AsyncIterator[str]: ...
+    def lines(self, pod: Manifest, *, container: str, follow: bool, tail: int | None) -> AsyncIterator[str]: ...
 
 
 @runtime_checkable
 class SomeLogs(PodLogs, Protocol):
-    """Who tells what some Pods printed, and is asked first about those."""
+    """Reads the logs of some Pods, and takes precedence over other readers for them."""
 
     def knows(self, pod: Manifest) -> bool: ...
 
 
 @runtime_checkable
 class EarlierLogs(Protocol):
-    """Who also knows what a container printed before it was restarted; None: of this one, nobody does."""
+    """Reads the logs of a container before its last restart; None if they are not available."""
 
     def earlier(self, pod: Manifest, *, container: str, tail: int | None) -> AsyncIterator[str] | None: ...
 
 
 @runtime_checkable
 class WayIn(Protocol):
-    """Who plays Pods, and can tell how what they stand for is reached, since nobody can enter them."""
+    """Explains how to reach the workload of a simulated Pod, which does not support exec or port-forward."""
 
     def way_in(self, manifest: Manifest) -> str:
-        """Of a Pod or a Service, in a sentence."""
+        """Return one sentence for a Pod or a Service."""
 
 
 class Admitter(NamedTuple):
-    """Stands between every request for a kind and the store, as a webhook does: completes or refuses."""
+    """Mutates or refuses every write of one kind, like an admission webhook."""
 
     kind: GroupKind
-    name: str  # told to whoever is refused
-    manager: str  # who owns the fields that it sets
-    admit: Callable[[Manifest, Manifest | None], Manifest]  # the new manifest, the one before; raises UserError
-    warn: Callable[[Manifest], Sequence[str]] | None = None  # what is told to whoever writes it, which is stored anyway
+    name: str  # named in the message of a refusal
+    manager: str  # the field manager of the fields that it sets
+    admit: Callable[[Manifest, Manifest | None], Manifest]  # (new manifest, old manifest); raises UserError
+    warn: Callable[[Manifest], Sequence[str]] | None = None  # returns warnings; the object is stored anyway
 
 
 @runtime_checkable
 class Admitting(Protocol):
-    """A cluster that asks the admitters of add-ons; others must be content with what controllers write later."""
+    """A cluster that runs the admission handlers of add-ons. On others, add-ons rely on their controllers."""
 
     def admit_with(self, admitters: Sequence[Admitter]) -> AbstractContextManager[None]:
-        """They are asked, beside those that are asked already, until this ends."""
+        """Register more admission handlers until the context exits."""
 
 
 class Asked(NamedTuple):
-    """What somebody asks of an object, by a POST to a part of it. Who it is has been allowed to."""
+    """A POST to a subresource of an object. The user is already authorized."""
 
     live: Manifest
     sent: Manifest
@@ -207,7 +208,7 @@ class Asked(NamedTuple):
 
 
 class Performer(NamedTuple):
-    """Does what is asked of objects of a kind, where the definition of the kind names that part (ACTIONS)."""
+    """Handles a subresource of a kind that its CRD declares with the annotation ACTIONS."""
 
     kind: GroupKind
     part: str
@@ -216,10 +217,10 @@ class Performer(NamedTuple):
 
 @runtime_checkable
 class Performing(Protocol):
-    """A cluster that lets add-ons perform; others have servers of their own for that."""
+    """A cluster that runs the subresource extensions of add-ons; other clusters have their own API servers for that."""
 
     def perform_with(self, performers: Sequence[Performer]) -> AbstractContextManager[None]:
-        """They perform until this ends."""
+        """Register subresource extensions until the context exits."""
 
 
 __all__ = [

@@ -1,6 +1,6 @@
-"""Who we are to a server, kept fresh: header values and an SSLContext.
+"""Provides the credentials of a connection and renews them: an Authorization header and an SSLContext.
 
-In: a Connection. Out: `Identity`. Never: writes a secret anywhere.
+In: a Connection. Out: a `ClientIdentity`. Never: writes a secret to disk or to the log.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from argosy.kube.client.exec_plugin import Credential, run_plugin
 from argosy.kube.client.tls import ssl_context
 
 REREAD_TOKEN_AFTER = 60.0  # kubelets rotate tokens at 80 % of their life, an hour or more
-EXPIRES_EARLY = 10.0  # a credential must still be good when it arrives
+EXPIRES_EARLY = 10.0  # a credential must still be valid when the request arrives
 
 
 class Identity(NamedTuple):
-    authorization: str  # the header's value; empty: none
+    authorization: str  # the value of the Authorization header; empty: no header
     ssl: ssl.SSLContext | None
 
 
 class Credentials:
-    """Answers `current()` at no cost while what it has is good; runs a plugin once for all who wait. Close it."""
+    """Caches the identity until it expires. Concurrent callers share one run of an exec plugin. Must be closed."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._identity: Identity | None = None
-        self._good_until: float | None = None  # the time of day that a plugin says; None: for ever
-        self._read_token_at: float | None = None  # by the monotonic clock
+        self._good_until: float | None = None  # Unix time, from the plugin; None: does not expire
+        self._read_token_at: float | None = None  # monotonic clock
         self._renewal: asyncio.Task[None] | None = None
 
     async def close(self) -> None:
@@ -48,7 +48,7 @@ class Credentials:
         return self._identity
 
     async def refused(self, identity: Identity) -> bool:
-        """The server answered 401 to `identity`. True: there is a newer one, worth one more try."""
+        """Renew after the server answered 401 to `identity`. True if there is a new identity to retry with."""
         if not (self._connection.exec_plugin or self._connection.token_file):
             return False
         if self._identity is identity:
@@ -56,7 +56,7 @@ class Credentials:
         return self._identity != identity
 
     async def _renewed(self) -> None:
-        """Whoever gives up waiting does not end it: a plugin that takes longer than they have would never get done."""
+        """Start or join a renewal. Cancelling a caller does not cancel it, else a slow plugin would never finish."""
         if self._renewal is None or self._renewal.done():
             self._renewal = asyncio.create_task(self._refresh())
             self._renewal.add_done_callback(_seen)
@@ -89,7 +89,7 @@ class Credentials:
         except UserError as error:
             if self._identity is None:
                 raise
-            raise TransientError(str(error)) from error  # it worked before: a cloud's hiccup is no refusal
+            raise TransientError(str(error)) from error  # it worked before, so this is probably an outage
 
     def _token(self) -> str:
         try:
@@ -98,19 +98,19 @@ class Credentials:
             if self._connection.token:
                 return self._connection.token
             raise UserError(
-                f"its token file cannot be read: {error.strerror}", where=self._connection.token_file
+                f"the token file cannot be read: {error.strerror}", where=self._connection.token_file
             ) from error
 
     def _ssl(self, credential: Credential) -> ssl.SSLContext | None:
         if not self._connection.secure:
             return None
         if self._identity and self._identity.ssl and not credential.cert:
-            return self._identity.ssl  # the same context keeps the pool of open connections in use
+            return self._identity.ssl  # with the same context, pooled connections are reused
         return ssl_context(self._connection, cert=credential.cert, key=credential.key)
 
 
 def _seen(renewal: asyncio.Task[None]) -> None:
-    """Nobody may be left who waits for why it failed."""
+    """Retrieve the exception, so that asyncio does not log it if no caller waits any more."""
     if not renewal.cancelled():
         renewal.exception()
 

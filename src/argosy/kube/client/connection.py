@@ -1,6 +1,6 @@
-"""What it takes to reach one API server: where it is, whom to trust, who we are.
+"""Connection settings of one API server: address, trusted CA, credentials.
 
-In: nothing. Out: plain frozen values. Never: opens a file or a socket; prints a secret (see `__repr__`).
+In: values, or the environment of a Pod. Out: frozen dataclasses. Never: opens a socket; shows a secret in a repr.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class ExecPlugin:
 
 @dataclass(frozen=True)
 class Connection:
-    """Data goes before files, and a token file before a token, as in kubectl."""
+    """Settings of one API server. As in kubectl, data takes precedence over files, and a token file over a token."""
 
     server: str
-    name: str = ""  # the context, for messages
+    name: str = ""  # the kubeconfig context, for messages
     namespace: str = "default"
     ca_file: str = ""
     ca_data: bytes = field(default=b"", repr=False)
@@ -54,7 +54,7 @@ class Connection:
     password: str = field(default="", repr=False)
     exec_plugin: ExecPlugin | None = None
     acting_as: User | None = None
-    max_memory: int = 0  # bytes that its lists and watches may take; 0: no limit
+    max_memory: int = 0  # bytes for its lists and watches; 0: no limit
 
     @property
     def secure(self) -> bool:
@@ -62,12 +62,12 @@ class Connection:
 
 
 def in_cluster() -> Connection:
-    """The connection that every Pod is given. The token is read again as it is rotated."""
+    """Build the connection from the service account of this Pod. Its token file is read again after rotation."""
     host, port = os.environ.get("KUBERNETES_SERVICE_HOST", ""), os.environ.get("KUBERNETES_SERVICE_PORT", "")
     token, authority = ACCOUNT_DIR / "token", ACCOUNT_DIR / "ca.crt"
     if not (host and port and token.is_file()):
         raise UserError(
-            "this process is not in a Pod with a service account: give a kubeconfig instead", where="in-cluster"
+            "this process does not run in a Pod with a service account: use a kubeconfig instead", where="in-cluster"
         )
     namespace = ACCOUNT_DIR / "namespace"
     return Connection(

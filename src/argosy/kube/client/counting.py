@@ -1,7 +1,7 @@
-"""A cluster of which every call is told to somebody who counts, and of which is known when it was heard last.
+"""A `Cluster` wrapper that reports every call to a metrics callback and records when kinds were last read.
 
-In: calls of a Cluster. Out: the same answers; for each call its verb, its kind and the code that it got. Never: the
-name of an object; changes a call.
+In: calls of a Cluster. Out: the same results; for each call its verb, kind and status code. Never: reports the name of
+an object; changes a call.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ T = TypeVar("T")
 
 
 class Answered(NamedTuple):
-    verb: str  # k8s: as audits call it
+    verb: str  # k8s: the verb of audit logs
     kind: str
-    code: int  # 0: no answer
+    code: int  # HTTP status; 0: no answer
     is_dry: bool = False
 
 
@@ -29,17 +29,17 @@ Tell = Callable[[Answered], None]
 
 
 class Counted:
-    """Implements `Cluster`."""
+    """Implements `Cluster`. All times are those of `clock`, in seconds."""
 
     def __init__(self, cluster: Cluster, tell: Tell, clock: Callable[[], float] = time.monotonic) -> None:
         self._cluster, self._tell, self._clock = cluster, tell, clock
         self.began_at = clock()
-        self.kinds_at = self.began_at  # when it told its kinds last
-        self.fed: dict[GroupKind, float] = {}  # when something of a kind was listed or watched, or its watch was ended
+        self.kinds_at = self.began_at  # last discovery
+        self.fed: dict[GroupKind, float] = {}  # last list, watch event or end of a watch, by kind
 
     @property
     def heard_at(self) -> float:
-        """When it last told anything that a cache is filled with."""
+        """Time of the last answer that fills a cache: discovery, a list or a watch event."""
         return max(self.kinds_at, *self.fed.values(), self.began_at)
 
     async def _told(self, call: Awaitable[T], verb: str, kind: str, *, is_dry: bool = False) -> T:
@@ -90,7 +90,7 @@ class Counted:
 
     async def create(self, manifest: Manifest, *, dry_run: bool = False, **terms: Any) -> Manifest:
         call = self._cluster.create(manifest, dry_run=dry_run, **terms)
-        # A review, and what the server is to name, has no name yet.
+        # `key_of` would fail: reviews and objects with generateName have no name yet.
         return await self._told(call, "create", str(manifest.get("kind") or ""), is_dry=dry_run)
 
     async def apply(self, manifest: Manifest, *, dry_run: bool = False, **terms: Any) -> Manifest:

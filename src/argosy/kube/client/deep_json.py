@@ -1,8 +1,7 @@
-"""Cuts off what is nested too deeply in JSON, so that one object does not make the list of its kind unreadable.
+"""Truncates deeply nested JSON, so that one object does not make the list of its kind unreadable.
 
-In: JSON values and texts from an API server. Out: values with a mark for the content of containers below a level, and
-names of the objects that were cut. Never: recursion; a cut above that level, below which no manifest in Git reaches.
-Pure.
+In: JSON values and texts from an API server. Out: values in which a mark replaces the content below a level, and the
+names of the truncated objects. Never: recurses; truncates above that level, which no manifest in Git reaches; does I/O.
 """
 
 from __future__ import annotations
@@ -13,19 +12,19 @@ from typing import Any, Final
 
 import orjson
 
-CUT_LEVEL: Final = 200  # a manifest in Git has at most 100 levels: nothing that it asks for is cut
-TEXT_CUT_LEVEL: Final = 260  # more than can be written again, so that `cut_objects` finds and names the object
+CUT_LEVEL: Final = 200  # a manifest in Git has at most 100 levels, so no field of it is truncated
+TEXT_CUT_LEVEL: Final = 260  # more than orjson can write, so that `truncate_objects` finds and names the object
 MIN_NESTED: Final = CUT_LEVEL  # fewer brackets cannot be nested deeper
-MAX_CUT_BYTES: Final = 8 * 2**20  # of a text that orjson cannot read: it is cut token by token
+MAX_CUT_BYTES: Final = 8 * 2**20  # larger text that orjson cannot read is rejected: truncating by token is slow
 MAX_TOKENS: Final = 1_000_000
-CUT_MARK: Final = "(not read: nested too deeply)"  # stands for what was cut: what holds it must not be written
+CUT_MARK: Final = "(not read: nested too deeply)"  # replaces truncated content; an object with it must not be written
 _MARKS: Final = (orjson.dumps({CUT_MARK: ""}), orjson.dumps([CUT_MARK]))
-TOO_DEEP: Final = "depth limit exceeded"  # orjson reads 1024 levels
+TOO_DEEP: Final = "depth limit exceeded"  # orjson's message; it reads at most 1024 levels
 _TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
 
 
 def load_cut(content: bytes) -> Any:
-    """The value of a text that may be nested deeper than orjson reads. Raises orjson.JSONDecodeError."""
+    """Parse JSON that may be nested deeper than orjson reads. Raises orjson.JSONDecodeError."""
     try:
         return orjson.loads(content)
     except orjson.JSONDecodeError as error:
@@ -40,25 +39,25 @@ def can_be_deep(content: bytes) -> bool:
 
 
 def cut_objects(value: Any) -> list[str]:
-    """Cuts the objects of a list, or the one object of an answer, in place. Names of those that were cut."""
+    """Truncate the objects of a list, or a single object, in place. Returns the names of the truncated objects."""
     items = value.get("items") if isinstance(value, dict) else None
     if not _is_too_deep(value if isinstance(items, list) else [[value]]):
         return []
-    # Whether an object is cut depends on itself alone: else it would change whenever it is read in another way.
+    # Whether an object is truncated depends only on the object: a list and a get must return the same object.
     objects = [found for found in (items if isinstance(items, list) else [value]) if _is_too_deep([[found]])]
     names = [_name_of(found) for found in objects if isinstance(found, dict | list) and _cut(found)]
-    if _is_too_deep(value):  # beside its objects
+    if _is_too_deep(value):  # outside its items
         names += [_name_of(value)] if _cut(value) else []
     return names
 
 
 def holds_cut(content: bytes) -> bool:
-    """True if a JSON text without spaces was made of an object that was cut. The mark within a string is none."""
+    """True if JSON text without spaces contains truncated content. The mark inside a longer string does not count."""
     return any(mark in content for mark in _MARKS)
 
 
 def _is_too_deep(value: Any) -> bool:
-    """What cannot be written as JSON again (254 levels) would also end functions that walk through it."""
+    """True if orjson cannot write the value (254 levels): recursive functions would also fail on it."""
     try:
         orjson.dumps(value)
     except TypeError:
@@ -67,7 +66,7 @@ def _is_too_deep(value: Any) -> bool:
 
 
 def _cut(value: dict[str, Any] | list[Any]) -> bool:
-    """Puts the mark in the place of what containers at the level hold; their type stays. True if there were some."""
+    """Replace the content of containers below the level by the mark; they keep their type. True if any was replaced."""
     was_cut, level, containers = False, 1, [value]
     while containers:
         below: list[dict[str, Any] | list[Any]] = []
@@ -94,7 +93,7 @@ def _name_of(found: Any) -> str:
 
 
 def _cut_text(content: bytes) -> bytes | None:
-    """The text without its deepest levels. None if it has too many tokens, or no end."""
+    """Return the text without its deepest levels; None if it has too many tokens or unbalanced brackets."""
     limit = TEXT_CUT_LEVEL
     pieces: list[bytes] = []
     depth = start = 0

@@ -1,8 +1,9 @@
-"""Which kinds a server serves, and under which paths. In: discovery documents. Out: `Served`.
+"""API discovery: which kinds a server serves, and under which paths.
 
-Asks in the newest form that the server knows: aggregated v2, v2beta1, or one document for each group version.
-Never: takes an answer that is no discovery document for a server without kinds; forgets kinds that it knew because who
-serves them cannot be asked now.
+In: discovery documents. Out: a `DiscoveryResult`. Requests the newest format that the server supports: aggregated v2,
+v2beta1, or one document for each group version.
+Never: treats an answer that is not a discovery document as a server without kinds; forgets known kinds because their
+extension server is down.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from argosy.kube.names import GroupKind, join_api_version, split_api_version
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
 ACCEPT = ",".join((_AGGREGATED.format("v2"), _AGGREGATED.format("v2beta1"), "application/json"))
 AT_ONCE = 8
-MAX_GROUP_VERSIONS = 3_000  # each is asked for alone where a server does not aggregate; the largest clusters have 1,000
+MAX_GROUP_VERSIONS = 3_000  # each costs one request without aggregated discovery; the largest clusters have 1,000
 MAX_RESOURCES = 10_000
-# Of what paths are made of. Metrics servers name resources after metrics, so this is wider than the rule for CRDs.
+# Valid path segments. Metrics servers name resources after metrics, so this is wider than the rule for CRDs.
 _SEGMENT = re.compile(r"[A-Za-z0-9_*:.-]{1,253}", re.ASCII)
 FORMS = frozenset({"APIGroupDiscoveryList", "APIVersions", "APIGroupList"})
 T = TypeVar("T")
@@ -33,7 +34,7 @@ class Fetch(Protocol):
 
 
 class Resource(NamedTuple):
-    """One plural of one version, whatever form of discovery told of it."""
+    """One resource of one API version, read from any format of discovery."""
 
     group: str
     version: str
@@ -46,29 +47,29 @@ class Resource(NamedTuple):
     subresources: Mapping[str, GroupKind]
 
 
-ByVersion = Mapping[str, Sequence[Resource]]  # by the path of their group version
+ByVersion = Mapping[str, Sequence[Resource]]  # by the path of the group version
 NOTHING: Final[ByVersion] = {}
 
 
 class Served(NamedTuple):
     catalog: Catalog
-    # (the kind acted on, the kind that is posted) → `eviction`, `token`, `binding`
+    # (parent kind, posted kind) → `eviction`, `token`, `binding`
     subresources: Mapping[tuple[GroupKind, GroupKind], str]
     versions: ByVersion = NOTHING
 
 
 class Discovery:
-    """Remembers; `find` asks again for a kind it has not heard of, so that a new CRD works at once."""
+    """Caches discovery. `find_kind` fetches again for an unknown kind, so that a new CRD works at once."""
 
     def __init__(self, fetch: Fetch, host: str = "") -> None:
         self._fetch, self._host = fetch, host
         self._served: Served | None = None
-        self._last = NOTHING  # what is forgotten is asked for again, and may not be told then
+        self._last = NOTHING  # kept after `invalidate`: the next discovery may miss kinds of a server that is down
         self._begun = self._answered = 0
         self._lock = asyncio.Lock()
 
     async def refresh(self) -> Served:
-        """Whoever waits is given the answer of another's question, if that was asked after they came."""
+        """Fetch discovery again. A waiting caller shares a request that another caller started after it arrived."""
         came = self._begun
         async with self._lock:
             if self._served is None or self._answered <= came:
@@ -87,12 +88,12 @@ class Discovery:
         return served, info
 
     def forget(self) -> None:
-        """A path that discovery named was not there."""
+        """Fetch discovery again on next use, because a path from it answered 404."""
         self._served = None
 
 
 async def fetch_served(fetch: Fetch, host: str = "", before: ByVersion = NOTHING) -> Served:
-    """`host` is whom a fault is told of. `before` is what was told last."""
+    """Fetch discovery. `host` is named in errors; `previous` supplies the kinds of servers that are down."""
     core, groups = await asyncio.gather(fetch("/api", ACCEPT), _groups(fetch))
     versions = {
         **await _resources(fetch, host, "/api", core, before),
@@ -110,7 +111,7 @@ async def _groups(fetch: Fetch) -> Any:
     except ClusterError as error:
         if error.code != 404:
             raise
-        return {"kind": "APIGroupList", "groups": []}  # a server of core kinds only
+        return {"kind": "APIGroupList", "groups": []}  # the server has only core kinds
 
 
 async def _resources(fetch: Fetch, host: str, path: str, document: Any, before: ByVersion) -> ByVersion:
@@ -129,7 +130,7 @@ async def _resources(fetch: Fetch, host: str, path: str, document: Any, before: 
                 if path.startswith("/api/"):
                     raise
                 is_gone = isinstance(error, ClusterError) and error.code == 404
-                # k8s: an extension server that is down hides its own kinds, and no others; they are still there
+                # k8s: an extension server that is down hides only its own kinds, and they still exist
                 return () if is_gone else before.get(path, ())
 
     paths = _understood(_version_paths, document, host, path)
@@ -141,16 +142,16 @@ async def _resources(fetch: Fetch, host: str, path: str, document: Any, before: 
 def _understood(read: Callable[[Any], Iterable[T]], document: Any, host: str, path: str) -> list[T]:
     try:
         return list(read(document))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:  # whoever answers may send anything
+    except (AttributeError, KeyError, TypeError, ValueError) as error:  # the server may send any JSON
         raise _not_understood(host, path) from error
 
 
 def _not_understood(host: str, path: str) -> Unavailable:
-    return Unavailable(f"{host}{path}: answered JSON that does not tell which kinds there are; is this an API server?")
+    return Unavailable(f"{host}{path}: the answer is not a discovery document; is this an API server?")
 
 
 def has_safe_path(resource: Resource) -> bool:
-    """False where a path with its names would lead elsewhere, such as by `..` to another cluster behind a proxy."""
+    """False if its names would change the request path, such as `..` to another cluster behind a proxy."""
     names = [resource.version, resource.plural, resource.kind, *((resource.group,) if resource.group else ())]
     return all(map(_is_segment, names))
 
@@ -174,7 +175,7 @@ def by_preference(group: Mapping[str, Any]) -> list[str]:
 
 
 def read_aggregated(document: Mapping[str, Any]) -> Iterator[tuple[str, list[Resource] | None]]:
-    """By path; none where the server could not ask who serves them."""
+    """Read resources by path of their group version; None if the extension server could not be reached."""
     for item in document.get("items") or ():
         group = (item.get("metadata") or {}).get("name") or ""
         for version in item.get("versions") or ():
@@ -204,7 +205,7 @@ def _of_version(version: Mapping[str, Any], group: str) -> Iterator[Resource]:
 
 
 def _kind_of(response: Mapping[str, Any], group: str) -> GroupKind:
-    # An empty group means the enclosing one only where the version is empty as well: the core group's name is empty.
+    # An empty group means the enclosing group only if the version is empty too: the core group's name is empty.
     return GroupKind(response.get("group") or ("" if response.get("version") else group), response.get("kind") or "")
 
 
@@ -231,15 +232,23 @@ def read_legacy(document: Mapping[str, Any]) -> Iterator[Resource]:
 
 
 def gather(resources: list[Resource]) -> Served:
-    """The first version that serves a kind is the preferred one; the first plural is the kind's own."""
+    """Combine resources: the first version that serves a kind is preferred, the first plural is the kind's plural."""
     catalog: dict[GroupKind, KindInfo] = {}
     subresources: dict[tuple[GroupKind, GroupKind], str] = {}
     for found in resources:
         kind = GroupKind(found.group, found.kind)
         known = catalog.get(kind)
         if known is None:
-            catalog[kind] = KindInfo(found.version, found.plural, found.namespaced, (found.version,), found.verbs,
-                                     tuple(found.subresources), found.short_names, found.categories)
+            catalog[kind] = KindInfo(
+                found.version,
+                found.plural,
+                found.namespaced,
+                (found.version,),
+                found.verbs,
+                tuple(found.subresources),
+                found.short_names,
+                found.categories,
+            )
         elif found.version not in known.versions:
             catalog[kind] = known._replace(versions=(*known.versions, found.version))
         for name, posted in found.subresources.items():

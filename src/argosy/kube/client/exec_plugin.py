@@ -1,6 +1,7 @@
-"""Runs a kubeconfig's exec plugin. In: ExecPlugin. Out: ExecCredential's status as a value.
+"""Runs the exec credential plugin of a kubeconfig.
 
-Never: a shell; the plugin's output in a message (it holds the token); waits for what a plugin has left behind.
+In: an ExecPlugin. Out: the status of its ExecCredential as a value.
+Never: uses a shell; puts the plugin's stdout into a message (it contains the token); waits for orphaned children.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Credential(NamedTuple):
     token: str = ""
     cert: bytes = b""
     key: bytes = b""
-    expires: float | None = None  # seconds since the epoch; None: only a 401 ends it
+    expires: float | None = None  # Unix time; None: valid until the server answers 401
 
 
 async def run_plugin(plugin: ExecPlugin, connection: Connection) -> Credential:
@@ -60,7 +61,7 @@ def read_credential(text: bytes, plugin: ExecPlugin) -> Credential:
         raise UserError("did not print an ExecCredential in JSON", where=_where(plugin)) from error
     if kind != "ExecCredential" or version != plugin.api_version:
         raise UserError(
-            f"printed {kind} of {version}, asked for ExecCredential of {plugin.api_version}", where=_where(plugin)
+            f"printed {kind} of {version}, expected ExecCredential of {plugin.api_version}", where=_where(plugin)
         )
     token, cert, key = (status.get(name) or "" for name in ("token", "clientCertificateData", "clientKeyData"))
     if not token and not (cert and key):
@@ -71,7 +72,7 @@ def read_credential(text: bytes, plugin: ExecPlugin) -> Credential:
 def _is_interactive(plugin: ExecPlugin) -> bool:
     terminal = sys.stdin is not None and sys.stdin.isatty()
     if plugin.interactive_mode == "Always" and not terminal:
-        raise UserError("needs a terminal, and there is none (interactiveMode: Always)", where=_where(plugin))
+        raise UserError("requires a terminal, but stdin is not one (interactiveMode: Always)", where=_where(plugin))
     return terminal and plugin.interactive_mode != "Never"
 
 
@@ -99,7 +100,7 @@ def _authority(connection: Connection) -> bytes:
 
 
 async def _started(plugin: ExecPlugin, env: dict[str, str], interactive: bool) -> asyncio.subprocess.Process:
-    """Wholly, also when nobody wants it any more: one that is half started could not be ended with its children."""
+    """Start the plugin; on cancellation, wait for the start and then kill it, so that its children end too."""
     starting = asyncio.ensure_future(_start(plugin, env, interactive))
     try:
         return await asyncio.shield(starting)
@@ -117,9 +118,9 @@ async def _start(plugin: ExecPlugin, env: dict[str, str], interactive: bool) -> 
             env=env,
             stdin=None if interactive else asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
-            # Somebody at a terminal must see what the plugin asks of them.
+            # A user at a terminal must see the plugin's prompts.
             stderr=None if interactive else asyncio.subprocess.PIPE,
-            # So that its own children can be ended with it; at a terminal they could not ask anything then.
+            # A session lets us kill its children with it; an interactive plugin would lose the terminal.
             start_new_session=not interactive,
         )
     except OSError as error:
@@ -132,13 +133,13 @@ async def _start(plugin: ExecPlugin, env: dict[str, str], interactive: bool) -> 
 
 
 async def _end(process: asyncio.subprocess.Process, interactive: bool) -> None:
-    """A plugin may be a script that waits for another program, which has its output open as well."""
+    """Kill the plugin and its children: a script may wait for another program that also has the output open."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if interactive:
             process.kill()
         else:
             os.killpg(process.pid, signal.SIGKILL)
-    # Who went out of reach may hold the output open: the process counts as ended only when nobody listens to that.
+    # A detached child may hold the output open; asyncio reports the end of the process only after the pipes are closed.
     for number in (1, 2):
         if pipe := process._transport.get_pipe_transport(number):  # type: ignore[attr-defined]
             pipe.close()
@@ -151,7 +152,7 @@ def _expiry(stamp: str | None, plugin: ExecPlugin) -> float | None:
     try:
         return datetime.fromisoformat(stamp).timestamp()
     except ValueError as error:
-        raise UserError("printed an expirationTimestamp that is no time", where=_where(plugin)) from error
+        raise UserError("printed an invalid expirationTimestamp", where=_where(plugin)) from error
 
 
 def _where(plugin: ExecPlugin) -> str:

@@ -1,10 +1,10 @@
-"""Permissions of files that hold a key or a token.
+"""Checks the permissions of files that contain a key or a token.
 
-In: a path. Out: nothing, or a UserError with the command that helps. Never: changes a file: a key that others could
+In: a path. Out: nothing, or a UserError with the command that fixes it. Never: changes a file: a key that others could
 read may have been read, and its owner must know.
 
-Volumes of containers have the owner and the mode that Docker or the kubelet gives them, and no chmod inside helps:
-those are accepted with one warning.
+Volumes of containers have the owner and mode that Docker or the kubelet sets, and chmod inside the container does not
+help: they are accepted with one warning.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ log = logging.getLogger(__name__)
 OTHERS, GROUP = 0o077, 0o070
 GROUP_READ = 0o040
 GROUP_WRITE, OTHERS_WRITE = 0o020, 0o002
-MOUNTED_DATA = "..data"  # k8s: what the kubelet names the folder of a mounted Secret's files
+MOUNTED_DATA = "..data"  # k8s: the kubelet's link to the folder with the files of a mounted Secret
 _warned: set[Path] = set()
 
 
 def check_private(file: Path, *, follow_links: bool = False) -> None:
-    """Refuse a key that others may read or replace. A file that does not exist is not refused.
+    """Refuse a key that others can read or replace. A missing file is not refused.
 
-    A file of a mounted Secret has the mode that the volume says (0644, or 0440 with an fsGroup), and is accepted. A key
-    of root's may be readable by a group, such as `ssl-cert`, for a user who is not root, as PostgreSQL has it.
-    `follow_links` is for keys that argosy did not make: those of Let's Encrypt are links to another folder.
+    A file of a mounted Secret has the mode of the volume (0644, or 0440 with an fsGroup) and is accepted. A key owned
+    by root may be readable by a group such as `ssl-cert` if the user is not root, as with PostgreSQL.
+    `follow_links` is for keys that argosy did not create: keys of Let's Encrypt are links to another folder.
     """
     try:
         found = file.stat()
@@ -47,20 +47,20 @@ def check_private(file: Path, *, follow_links: bool = False) -> None:
     elif not is_mounted:
         _check_link(file)
     if not stat.S_ISREG(found.st_mode):
-        raise UserError("is not a file; a key or a token is one", where=str(file))
+        raise UserError("is not a regular file; name the file with the key or token", where=str(file))
     if problem := _file_problem(file, found, is_mounted):
         _refuse_or_warn(file, found, problem)
     check_private_folder(file.parent)
 
 
 def is_mounted_secret(file: Path) -> bool:
-    """True for `tls.key -> ..data/tls.key`, where `..data` is a link of the kubelet's."""
+    """True for `tls.key -> ..data/tls.key`, where the kubelet created the link `..data`."""
     data = file.parent / MOUNTED_DATA
     return file.is_symlink() and data.is_symlink() and file.resolve().is_relative_to(data.resolve())
 
 
 def check_private_folder(folder: Path) -> None:
-    """Refuse a folder where others may replace a key. A folder that does not exist is not refused."""
+    """Refuse a folder in which others can replace a key. A missing folder is not refused."""
     try:
         found = folder.stat()
     except FileNotFoundError:
@@ -71,29 +71,29 @@ def check_private_folder(folder: Path) -> None:
 
 def _check_link(file: Path) -> None:
     if file.is_symlink() and not file.resolve().is_relative_to(file.parent.resolve()):
-        message = f"is a link to {file.resolve()}, which is in another folder; put the file itself there"
+        message = f"is a link to {file.resolve()} in another folder; replace the link with the file"
         raise UserError(message, where=str(file))
 
 
 def _file_problem(file: Path, found: os.stat_result, is_mounted: bool) -> str:
     user, quoted = os.geteuid(), shlex.quote(str(file))
     if not _is_owner_trusted(file, found):
-        return f"belongs to another user (uid {found.st_uid}); type: sudo chown {user} {quoted}"
+        return f"belongs to another user (uid {found.st_uid}); run: sudo chown {user} {quoted}"
     allowed = GROUP_READ if found.st_uid == 0 and user != 0 else 0
     if _has_volume_group(file, found):
         allowed = GROUP
     if found.st_mode & OTHERS & ~allowed and not is_mounted:
         return (
             f"can be read or written by others (mode {stat.S_IMODE(found.st_mode):04o}), "
-            f"so that it may not be secret any more; type: chmod 600 {quoted}"
+            f"so it may no longer be secret; run: chmod 600 {quoted}"
         )
     return ""
 
 
 def _has_volume_group(file: Path, found: os.stat_result) -> bool:
-    """True if the group's permissions are those that the kubelet gives to every file of a volume with an fsGroup.
+    """True if the kubelet set the group permissions, as it does for every file of a volume with an fsGroup.
 
-    It makes files 0660 and sets the setgid bit of folders, each time that a Pod starts.
+    It sets files to 0660 and the setgid bit of folders each time a Pod starts.
     """
     folder = file.parent.stat()
     if not folder.st_mode & stat.S_ISGID or folder.st_gid != found.st_gid:
@@ -102,7 +102,7 @@ def _has_volume_group(file: Path, found: os.stat_result) -> bool:
 
 
 def _folder_problem(folder: Path, found: os.stat_result) -> str:
-    """Who may write to a folder replaces any file in it, unless it is sticky, as /tmp is."""
+    """Return why others can replace files in the folder, or "". A sticky folder such as /tmp is safe."""
     if not _is_owner_trusted(folder, found):
         message = f"belongs to another user (uid {found.st_uid}), who can replace the keys in it"
         return message + "; use a folder of your own"
@@ -113,12 +113,12 @@ def _folder_problem(folder: Path, found: os.stat_result) -> str:
         return ""
     message = f"can be written by others (mode {stat.S_IMODE(found.st_mode):04o}), who can replace the keys in it; "
     if os.geteuid() in (0, found.st_uid):
-        return message + f"type: chmod go-w {shlex.quote(str(folder))}"
+        return message + f"run: chmod go-w {shlex.quote(str(folder))}"
     return message + "use a folder of your own"
 
 
 def _is_owner_trusted(path: Path, found: os.stat_result) -> bool:
-    """True for this user and root. Root may use the files of any user, such as a bind mount of somebody's folder."""
+    """True for this user and root. Root may use files of any user, such as a bind mount, with a warning."""
     user = os.geteuid()
     if user == 0 and found.st_uid != 0:
         _warn(path, f"belongs to uid {found.st_uid}, who can read and replace the keys in it")
@@ -129,11 +129,11 @@ def _refuse_or_warn(path: Path, found: os.stat_result, problem: str) -> None:
     if not is_container_mount(path):
         raise UserError(problem, where=str(path))
     mode = stat.S_IMODE(found.st_mode)
-    _warn(path, f"is a volume with uid {found.st_uid} and mode {mode:04o}: let no other container or user reach it")
+    _warn(path, f"is a volume with uid {found.st_uid} and mode {mode:04o}: make sure that only this container uses it")
 
 
 def _warn(path: Path, message: str) -> None:
-    """Once for each path, because keys are checked again and again."""
+    """Log once for each path, because keys are checked repeatedly."""
     if path not in _warned:
         _warned.add(path)
         log.warning("%s: %s", path, message)

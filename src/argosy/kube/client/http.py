@@ -1,6 +1,6 @@
-"""KubeCluster: any Kubernetes API server as a `Cluster`, over HTTP.
+"""KubeCluster: the HTTP implementation of `Cluster`, for any Kubernetes API server.
 
-In: a Connection. Out: the verbs of `Cluster`. Never: retries a write; knows what a manifest means.
+In: a Connection. Out: the verbs of `Cluster`. Never: retries a write; interprets a manifest.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 APPLY = "application/apply-patch+yaml"
 METADATA = "application/json;as=PartialObjectMetadata{};v=v1;g=meta.k8s.io,application/json"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
-WATCH_SECONDS = 300  # k8s: client-go asks for 5 to 10 minutes, so that watches do not all end at once
+WATCH_SECONDS = 300  # k8s: client-go uses random timeouts of 5 to 10 minutes, so that watches do not all end at once
 
 Headers = tuple[tuple[str, str], ...]
 
 
 async def connect(connection: Connection) -> KubeCluster:
-    """Raises UserError where credentials cannot be had; does not ask the server anything yet."""
-    from argosy.kube.client.transport import Wire  # slow to import: see there
+    """Open a client. Raises UserError if the credentials cannot be loaded; sends no request to the API server yet."""
+    from argosy.kube.client.transport import Wire  # slow to import: see that module
 
     wire = Wire(connection)
     try:
@@ -48,7 +48,7 @@ async def connect(connection: Connection) -> KubeCluster:
 
 
 class _Documents:
-    """Discovery documents by path, asked for again only if the server says that they changed."""
+    """Caches discovery documents by path and ETag; an unchanged document is not sent again."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -68,7 +68,7 @@ class _Documents:
 
 
 class KubeCluster:
-    """Close it, or use it as an async context manager. What `acting_as` gives shares the connection."""
+    """Close it, or use it as an async context manager. Clients from `acting_as` share the connection."""
 
     def __init__(self, wire: Wire, discovery: Discovery, headers: Headers = (), budget: ReadBudget = UNLIMITED) -> None:
         self._wire = wire
@@ -86,13 +86,13 @@ class KubeCluster:
         await self._wire.close()
 
     def tell_contact(self, contact: Contact) -> None:
-        """From now on it hears whether the server answers."""
+        """Report to it from now on whether the server answers."""
         self._wire.contact = contact
 
     # -- reading
 
     async def version(self) -> str:
-        """What the server calls itself: `v1.32.13`."""
+        """Return the server's gitVersion, such as `v1.32.13`."""
         found = self._wire.decoded(await self._wire.call("GET", "/version"))
         return str(found.get("gitVersion") or "") if isinstance(found, dict) else ""
 
@@ -123,14 +123,14 @@ class KubeCluster:
         except ClusterError as error:
             self._notice(error)
             raise
-        for item in items:  # k8s: items of a list do not say what they are, or say that they are metadata
+        for item in items:  # k8s: items of a list have no apiVersion and kind, or those of PartialObjectMetadata
             item["apiVersion"], item["kind"] = api_version, kind.kind
         return Listing(items, version)
 
     async def table(
         self, kind: GroupKind, *, namespace: str = "", name: str = "", labels: str = "", fields: str = ""
     ) -> Manifest:
-        """As the server would have people read them: columns and rows, each row with its whole object."""
+        """Fetch a Table as kubectl does: columns and rows, each row with its whole object."""
         path, _ = await self._collection(kind, namespace)
         asked = _query({"labelSelector": labels, "fieldSelector": fields, "includeObject": "Object"})
         path = f"{path}/{quote(name, safe='')}" if name else path
@@ -143,8 +143,15 @@ class KubeCluster:
         path, info = await self._collection(kind, namespace)
         api_version = join_api_version(kind.group, info.version)
         seconds = WATCH_SECONDS + random.randrange(WATCH_SECONDS)  # noqa: S311 - spreads load
-        query = _query({"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": since,
-                        "labelSelector": labels, "timeoutSeconds": str(seconds)})
+        query = _query(
+            {
+                "watch": "true",
+                "allowWatchBookmarks": "true",
+                "resourceVersion": since,
+                "labelSelector": labels,
+                "timeoutSeconds": str(seconds),
+            }
+        )
         headers = self._headers + ((("Accept", METADATA.format("")),) if metadata_only else ())
         has_logged = False
         try:
@@ -152,7 +159,7 @@ class KubeCluster:
                 async for line in lines:
                     event = read_event(line, kind, namespace, self._wire.host, is_namespaced=info.namespaced)
                     if event is None:
-                        return  # cut off within a line: the same as cut off
+                        return  # the connection broke within a line: the watch has ended
                     event_type, manifest = event
                     if event_type == "ERROR":
                         raise cluster_error(plain_status(manifest, 500))
@@ -182,10 +189,15 @@ class KubeCluster:
         since: int | None = None,
         previous: bool = False,
     ) -> AsyncIterator[str]:
-        query = _query({"container": container, "follow": "true" if follow else "",
-                        "tailLines": "" if tail is None else str(tail),
-                        "sinceSeconds": "" if since is None else str(since),
-                        "previous": "true" if previous else ""})
+        query = _query(
+            {
+                "container": container,
+                "follow": "true" if follow else "",
+                "tailLines": "" if tail is None else str(tail),
+                "sinceSeconds": "" if since is None else str(since),
+                "previous": "true" if previous else "",
+            }
+        )
         path = await self._path(key, subresource="log")
         async with self._wire.stream(path + query, headers=self._headers, key=key) as lines:
             async for line in lines:
@@ -210,9 +222,7 @@ class KubeCluster:
         answer = await self._write("POST", path, manifest, key, dry_run=dry_run, query=asked)
         return check_written(answer, key, self._wire.host)
 
-    async def apply(
-        self, manifest: Manifest, *, manager: str, force: bool = False, dry_run: bool = False
-    ) -> Manifest:
+    async def apply(self, manifest: Manifest, *, manager: str, force: bool = False, dry_run: bool = False) -> Manifest:
         key = _key(manifest)
         path = await self._path(key, manifest["apiVersion"])
         asked = {"fieldManager": manager, "force": "true" if force else "false"}
@@ -237,8 +247,9 @@ class KubeCluster:
         dry_run: bool = False,
     ) -> Manifest:
         path = await self._path(key, api_version, subresource=subresource)
-        answer = await self._write("PATCH", path, patch, key, dry_run=dry_run, media_type=kind_of_patch.value,
-                                   query={"fieldManager": manager})
+        answer = await self._write(
+            "PATCH", path, patch, key, dry_run=dry_run, media_type=kind_of_patch.value, query={"fieldManager": manager}
+        )
         return answer if subresource == "scale" else check_written(answer, key, self._wire.host)
 
     async def delete(
@@ -259,7 +270,7 @@ class KubeCluster:
         await self._write("DELETE", await self._path(key), options, key)
 
     def acting_as(self, user: User) -> KubeCluster:
-        """k8s: an empty Impersonate-User is no impersonation at all, so nobody must never get that far."""
+        """Impersonate `user`. k8s: an empty Impersonate-User header means no impersonation, so refuse an empty name."""
         discovery = self._discovery
         if not user.name:
             return _Nobody(self._wire, discovery)
@@ -268,18 +279,25 @@ class KubeCluster:
     # -- paths and pages
 
     def _notice(self, error: ClusterError) -> None:
-        if error.code == 404:  # the kind itself is not served any more
+        if error.code == 404:  # the kind is no longer served
             self._discovery.forget()
 
     async def _write(
-        self, method: str, path: str, content: Any, key: ResourceKey, *, dry_run: bool = False,
-        media_type: str = "application/json", query: dict[str, str] | None = None,
+        self,
+        method: str,
+        path: str,
+        content: Any,
+        key: ResourceKey,
+        *,
+        dry_run: bool = False,
+        media_type: str = "application/json",
+        query: dict[str, str] | None = None,
     ) -> Manifest:
         asked = {**(query or {}), "dryRun": "All" if dry_run else ""}
         headers = (*self._headers, ("Content-Type", media_type))
         answer = await self._wire.json(method, path + _query(asked), content, headers=headers, key=key)
         if not isinstance(answer, dict):
-            raise Unavailable(f"{self._wire.host}: answered JSON that is no object; is this an API server?")
+            raise Unavailable(f"{self._wire.host}: the answer is not a JSON object; is this an API server?")
         return answer
 
     async def _collection(self, kind: GroupKind, namespace: str) -> tuple[str, KindInfo]:
@@ -315,30 +333,33 @@ class KubeCluster:
 
 
 class _Nobody(KubeCluster):
-    """Every question is refused before it is asked."""
+    """A client with an empty user name: refuses every request without sending it."""
 
     async def _info(self, kind: GroupKind, api_version: str = "", key: ResourceKey | None = None) -> KindInfo:
-        raise Forbidden("nobody asks: a user's name must not be empty", reason="Forbidden", key=key)
+        raise Forbidden("the name of the impersonated user is empty", reason="Forbidden", key=key)
 
     async def kinds(self) -> Catalog:
-        raise Forbidden("nobody asks: a user's name must not be empty", reason="Forbidden")
+        raise Forbidden("the name of the impersonated user is empty", reason="Forbidden")
 
 
 def _collection_name(path: str, labels: str) -> str:
-    """Tells one list, with the watch that follows it, from another."""
+    """Identify one list and the watch that follows it in the memory budget."""
     return f"{path}?{labels}"
 
 
 def _segment(text: str, key: ResourceKey | None) -> str:
-    """Part of a path. A proxy would take `..` for a way to somewhere else."""
+    """Quote a path segment. `..` is refused: a proxy would resolve it to another path."""
     if text in (".", ".."):
         raise ClusterError(f"a name may not be {text!r}", code=400, reason="BadRequest", key=key)
     return quote(text, safe="")
 
 
 def impersonation(user: User) -> Headers:
-    extra = ((f"Impersonate-Extra-{quote(name, safe='')}", value)
-             for name, values in (user.extra or {}).items() for value in values)
+    extra = (
+        (f"Impersonate-Extra-{quote(name, safe='')}", value)
+        for name, values in (user.extra or {}).items()
+        for value in values
+    )
     return (
         ("Impersonate-User", user.name),
         *(("Impersonate-Group", group) for group in user.groups),
@@ -348,7 +369,7 @@ def impersonation(user: User) -> Headers:
 
 
 def _key(manifest: Manifest) -> ResourceKey:
-    """Unlike `key_of`: reviews have no name, and generateName has none yet."""
+    """Read the key. Unlike `key_of`, accepts a missing name, as in reviews and with generateName."""
     try:
         group, _ = split_api_version(manifest["apiVersion"])
         metadata = manifest.get("metadata") or {}

@@ -1,6 +1,6 @@
-"""Kubeconfig files → one Connection, merged as kubectl merges them.
+"""Loads kubeconfig files, merged as kubectl merges them, into one Connection.
 
-In: paths, or the environment; a context's name. Out: a Connection. Never: opens a connection or runs a plugin.
+In: paths or the environment, and the name of a context. Out: a Connection. Never: opens a connection or runs a plugin.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Entry = Mapping[str, Any]
 
 
 def load_kubeconfig(paths: Sequence[str | Path] | None = None, context: str | None = None) -> Connection:
-    """`paths` or $KUBECONFIG or ~/.kube/config; `context` or the current one."""
+    """Load `paths`, else $KUBECONFIG, else ~/.kube/config, and select `context`, else the current context."""
     merged = _merge(_readable(paths))
     name = _chosen_context(merged, context, paths)
     chosen = merged["contexts"][name]
@@ -35,18 +35,18 @@ def load_kubeconfig(paths: Sequence[str | Path] | None = None, context: str | No
 
 
 def contexts(paths: Sequence[str | Path] | None = None) -> tuple[list[str], str]:
-    """The names of all contexts, and of the current one (or an empty string)."""
+    """Return the names of all contexts, and of the current context (or an empty string)."""
     merged = _merge(_readable(paths))
     return list(merged["contexts"]), merged["current-context"]
 
 
 def check_context(context: str = "", paths: Sequence[str | Path] | None = None) -> None:
-    """Raise a UserError if this context does not exist; an empty name means the current one."""
+    """Raise UserError if this context does not exist; an empty name means the current context."""
     _chosen_context(_merge(_readable(paths)), context, paths)
 
 
 def environment_paths() -> list[Path]:
-    """List the files that $KUBECONFIG names. An empty variable names none."""
+    """List the files in $KUBECONFIG; none if the variable is empty."""
     return [Path(path) for path in os.environ.get("KUBECONFIG", "").split(os.pathsep) if path]
 
 
@@ -68,7 +68,7 @@ def _readable(paths: Sequence[str | Path] | None) -> list[Path]:
 
 
 def _is_there(path: Path) -> bool:
-    """True for a file, a folder, and a file that this user may not look at: to read it then says why."""
+    """True for a file, a folder, and a file that this user may not access: reading it then reports the reason."""
     try:
         return path.exists()
     except OSError:
@@ -91,18 +91,18 @@ def _read(path: Path) -> Entry:
     try:
         text = path.read_bytes()
     except IsADirectoryError as error:
-        raise UserError("is a folder, and no kubeconfig; name a file in it", where=str(path)) from error
+        raise UserError("is a folder, not a kubeconfig; name a file in it", where=str(path)) from error
     except OSError as error:
         raise UserError(f"cannot be read: {error.strerror or error}", where=str(path)) from error
     config = load(text, where=str(path)) if text.strip() else {}
     if not isinstance(config, dict):
-        raise UserError("is not a kubeconfig: the top is not a mapping", where=str(path))
+        raise UserError("is not a kubeconfig: it must be a mapping", where=str(path))
     check_types(config, str(path))
     return config
 
 
 def _resolved(entry: Entry, folder: Path) -> Entry:
-    """k8s: relative paths are relative to the file that holds them."""
+    """k8s: relative paths are relative to the kubeconfig that contains them."""
     copy = dict(entry)
     for field in ("certificate-authority", "client-certificate", "client-key", "tokenFile"):
         if copy.get(field):
@@ -113,9 +113,7 @@ def _resolved(entry: Entry, folder: Path) -> Entry:
     return copy
 
 
-def _chosen_context(
-    merged: Mapping[str, Any], context: str | None, paths: Sequence[str | Path] | None
-) -> str:
+def _chosen_context(merged: Mapping[str, Any], context: str | None, paths: Sequence[str | Path] | None) -> str:
     name: str = context or merged["current-context"]
     if name in merged["contexts"]:
         return name
@@ -141,9 +139,10 @@ def _connection(name: str, cluster: Entry, user: Entry, namespace: str) -> Conne
     server = (cluster.get("server") or "").rstrip("/")
     where = f"kubeconfig context {name}"
     if not server.startswith(("https://", "http://")):
-        raise UserError("its cluster has no server; it must begin with https:// or http://", where=where)
-    ca_data, insecure = _bytes(cluster, "certificate-authority-data", where), bool(
-        cluster.get("insecure-skip-tls-verify")
+        raise UserError("the cluster has no valid server; it must begin with https:// or http://", where=where)
+    ca_data, insecure = (
+        _bytes(cluster, "certificate-authority-data", where),
+        bool(cluster.get("insecure-skip-tls-verify")),
     )
     if insecure and (ca_data or cluster.get("certificate-authority")):
         raise UserError(

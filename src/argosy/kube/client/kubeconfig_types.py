@@ -1,6 +1,6 @@
-"""The types of a kubeconfig's values.
+"""Checks the types of the values in a kubeconfig.
 
-In: what YAML made of a file. Out: nothing, or an error that names the file and the section. Never: repeats a value,
+In: the parsed YAML of a file. Out: nothing, or an error that names the file and the section. Never: prints a value,
 which may be a secret.
 """
 
@@ -18,7 +18,7 @@ def _is_list_of(kind: type, value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, kind) for item in value)
 
 
-# What is expected of a value, in words, and the test for it.
+# Description of the expected type, and the test for it.
 Type = tuple[str, Callable[[Any], bool]]
 STRING: Final[Type] = ("a string", lambda value: isinstance(value, str))
 BOOLEAN: Final[Type] = ("true or false", lambda value: isinstance(value, bool))
@@ -47,7 +47,7 @@ EXEC_FIELDS: Final[Mapping[str, Type]] = {
 
 
 def check_types(config: Mapping[str, Any], path: str) -> None:
-    """Raise a UserError for the first value of a wrong type. k8s: one in an entry that nobody uses counts, too."""
+    """Raise UserError for the first value of a wrong type. k8s: unused entries are checked too."""
     _check(config, {"current-context": STRING, **{section: LIST for section, _ in SECTIONS}}, "", path)
     for section, inner in SECTIONS:
         for item in config.get(section) or ():

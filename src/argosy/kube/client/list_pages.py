@@ -1,7 +1,7 @@
-"""One list of a kind, page by page.
+"""Lists a collection page by page.
 
-In: the path of a collection. Out: its items and the version to watch from. Never: an endless list; items of another
-namespace than was asked for; more memory than the cluster's budget.
+In: the path of a collection. Out: its items and the resourceVersion to watch from. Never: follows an endless list;
+returns items of another namespace; takes more memory than the cluster's budget.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 PAGE_SIZE: Final = 500  # k8s: kubectl's and client-go's page
-SMALL_PAGE_SIZE: Final = 20  # where 500 objects are too large for one answer: 1.5 MB each is what etcd takes
+SMALL_PAGE_SIZE: Final = 20  # if 500 objects are too large for one response: etcd stores up to 1.5 MB each
 MAX_PAGES: Final = 20_000
-MAX_EMPTY_PAGES: Final = 10  # one after another; a server fills its pages
+MAX_EMPTY_PAGES: Final = 10  # in a row; a correct server fills its pages
 
 Headers = tuple[tuple[str, str], ...]
 
@@ -37,7 +37,7 @@ def name_in_budget(manifest: Manifest) -> ObjectName:
 
 
 def log_unprintable(host: str, kind: GroupKind, names: list[str]) -> None:
-    """Log once for a list or a watch that objects were left out of it."""
+    """Log once per list or watch that objects were left out."""
     example = plain_text(repr(names[0]))[:100]
     log.warning(
         "objects left out, their names cannot be printed: cluster=%s kind=%s count=%d example=%s",
@@ -46,7 +46,7 @@ def log_unprintable(host: str, kind: GroupKind, names: list[str]) -> None:
 
 
 class Pages:
-    """Fetches one list; `namespace` is empty for all of them."""
+    """Fetches one list; an empty `namespace` means all namespaces."""
 
     def __init__(self, wire: Wire, budget: ReadBudget, kind: GroupKind, namespace: str, info: KindInfo) -> None:
         self._wire, self._budget = wire, budget
@@ -57,7 +57,7 @@ class Pages:
         try:
             return await self._fetch_all(name, path, {**selectors, "limit": str(PAGE_SIZE)}, headers)
         except Gone:
-            # The page's revision was compacted under us: one large answer cannot be.
+            # The resourceVersion of the pages was compacted meanwhile: fetch the list in one response.
             return await self._fetch_all(name, path, selectors, headers)
         except TooLarge:
             return await self._fetch_all(name, path, {**selectors, "limit": str(SMALL_PAGE_SIZE)}, headers)
@@ -79,7 +79,7 @@ class Pages:
                         log_unprintable(self._wire.host, self._kind, unprintable)
                     return items, page.version
                 if token in seen or len(seen) >= MAX_PAGES or empty >= MAX_EMPTY_PAGES:
-                    raise Unavailable(f"{self._wire.host}{path}: answers the same page again and again")
+                    raise Unavailable(f"{self._wire.host}{path}: the list does not end, the same page again and again")
                 seen.add(token)
 
     async def _fetch_page(self, path: str, query: dict[str, str], headers: Headers, size: ListSize) -> Page:

@@ -1,6 +1,6 @@
-"""Volumes that were mounted into a container.
+"""Detects volumes that are mounted into a container.
 
-In: a path. Out: whether it is such a volume. Never: mounts anything.
+In: a path. Out: True if it is such a volume. Never: mounts anything.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import re
 from pathlib import Path
 
 MOUNTS = Path("/proc/self/mountinfo")
-CONTAINER_MARKS = (Path("/.dockerenv"), Path("/run/.containerenv"))  # of Docker, and of Podman
+CONTAINER_MARKS = (Path("/.dockerenv"), Path("/run/.containerenv"))  # created by Docker and Podman
 IN_KUBERNETES = "KUBERNETES_SERVICE_HOST"
 
 
 def is_container_mount(path: Path) -> bool:
-    """True for a file or a folder that is itself a mount, in a container: a secret, a Secret's subPath, an emptyDir.
+    """True for a file or folder that is itself a mount in a container: a secret, a subPath of a Secret, an emptyDir.
 
-    Only who deploys the container can mount there, and decides owner and mode.
+    Only the person who deploys the container can mount there, and chooses owner and mode.
     """
     return is_in_container() and is_mount(path)
 
@@ -27,7 +27,7 @@ def is_in_container() -> bool:
 
 
 def is_mount(path: Path) -> bool:
-    """True if something is mounted at this very path, also a bind mount of a file of the same disk."""
+    """True if this path is a mount point, including a bind mount of a file on the same disk."""
     real = os.path.realpath(path)
     try:
         lines = MOUNTS.read_text(errors="surrogateescape").splitlines()
@@ -37,5 +37,5 @@ def is_mount(path: Path) -> bool:
 
 
 def _unescape(field: str) -> str:
-    """Spaces, tabs, line breaks and backslashes are octal there."""
+    """Decode octal escapes: mountinfo escapes spaces, tabs, line breaks and backslashes."""
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), field)

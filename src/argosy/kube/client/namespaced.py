@@ -1,7 +1,7 @@
-"""A cluster of which only some namespaces may be seen, as if these were all of it.
+"""A `ClusterReader` that is limited to some namespaces, as if they were the whole cluster.
 
-In: a cluster, namespaces. Out: lists and watches of all of them together. Never: asks for a kind in all namespaces; for
-kinds that are in none, unless these may be seen too.
+In: a cluster, namespaces. Out: combined lists and watches of these namespaces. Never: lists a kind in all namespaces;
+lists cluster-scoped kinds, unless they are allowed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
 
 _SEEN: Final = frozenset({"list", "watch"})
-AHEAD: Final = 100  # events that wait to be taken
+AHEAD: Final = 100  # events in the queue of a combined watch
 
 
 class Narrowed:
@@ -23,7 +23,7 @@ class Narrowed:
 
     def __init__(self, cluster: ClusterReader, namespaces: Sequence[str], *, has_cluster_kinds: bool) -> None:
         self._cluster, self._namespaces, self._has_cluster_kinds = cluster, tuple(namespaces), has_cluster_kinds
-        self._versions: dict[GroupKind, dict[str, str]] = {}  # up to where each namespace was told
+        self._versions: dict[GroupKind, dict[str, str]] = {}  # last resourceVersion by kind and namespace
 
     async def kinds(self) -> Catalog:
         found = await self._cluster.kinds()
@@ -50,7 +50,7 @@ class Narrowed:
         return info is None or info.namespaced
 
     async def watch(self, kind: GroupKind, *, since: str, **selectors: Any) -> AsyncIterator[WatchEvent]:
-        """`since` is that of one namespace, and the others may have got less far: where each got is known here."""
+        """Watch all namespaces, each from its own last resourceVersion; `since` is only that of the last list."""
         asked = selectors.pop("namespace", "")
         if asked or not await self._is_namespaced(kind):
             async for event in self._cluster.watch(kind, since=since, namespace=asked, **selectors):
@@ -69,7 +69,7 @@ class Narrowed:
                 async for event in self._cluster.watch(kind, since=start, namespace=namespace, **selectors):
                     await told.put((namespace, event))
                 await told.put((namespace, None))
-            except Exception as error:  # told to whoever watches
+            except Exception as error:  # raised to the caller of `watch`
                 await told.put((namespace, error))
 
         tasks = [asyncio.create_task(follow(each)) for each in self._namespaces]
@@ -77,7 +77,7 @@ class Narrowed:
             while True:
                 namespace, event = await told.get()
                 if event is None:
-                    return  # who watches begins again where each was
+                    return  # the caller watches again, from the last version of each namespace
                 if isinstance(event, BaseException):
                     raise event
                 versions[namespace] = event.manifest["metadata"].get("resourceVersion") or versions.get(namespace, "")

@@ -1,6 +1,6 @@
-"""Groups that have no member besides the user and root.
+"""Detects Unix groups that have no members besides the user and root.
 
-In: the number of a group. Out: whether others are in it. Never: trusts a group whose members may not all be listed.
+In: a group id. Out: True if nobody else is a member. Never: trusts a group whose members may not all be listed.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ def is_group_of_process(group: int) -> bool:
 def is_private_group(group: int, owner: int) -> bool:
     """True if nobody but the owner, this process's user and root is in the group.
 
-    A group without an entry is private if it has its owner's number, or if this process is in it: the fsGroup of a Pod
-    has no entry in the container.
+    A group without an entry in /etc/group is private if its id is the owner's id, or if this process is in it: the
+    fsGroup of a Pod has no entry in the container.
     """
     trusted = {0, owner, os.geteuid()}
     try:
@@ -30,7 +30,7 @@ def is_private_group(group: int, owner: int) -> bool:
         return False
     if any(user.pw_gid == group and user.pw_uid not in trusted for user in pwd.getpwall()):
         return False
-    # A directory service need not list its users, so that a primary group such as `users` may have more members.
+    # A directory service may not list its users, so a primary group such as `users` may have more members.
     return group in (0, owner) or entry.gr_name in names or not any(_primary_group(user) == group for user in trusted)
 
 

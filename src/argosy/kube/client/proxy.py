@@ -1,6 +1,7 @@
-"""Which proxy, if any, leads to a server. In: a URL, the environment. Out: a proxy URL or an empty string.
+"""Selects the HTTP proxy for a server.
 
-Never: a traceback for an address that is malformed.
+In: a URL, the environment. Out: a proxy URL or an empty string. Never: raises anything but UserError for a malformed
+URL.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from argosy.errors import UserError
 
 
 def proxy_for(server: str, proxy_url: str = "", env: Mapping[str, str] = os.environ) -> str:
-    """`proxy_url` wins; else HTTPS_PROXY or HTTP_PROXY, unless NO_PROXY names the host."""
+    """Return `proxy_url` if given, else HTTPS_PROXY or HTTP_PROXY, unless NO_PROXY matches the host."""
     proxy = proxy_url or _from_environment(server, env)
     if proxy and "://" not in proxy:
         proxy = f"http://{proxy}"
@@ -24,12 +25,12 @@ def proxy_for(server: str, proxy_url: str = "", env: Mapping[str, str] = os.envi
 
 
 def split_server(server: str) -> SplitResult:
-    """Return the parts of a server's address. Raises UserError if it is malformed."""
+    """Split the URL of a server. Raises UserError if it is malformed."""
     try:
         parts = urlsplit(server)
         _ = parts.port
-    except ValueError as error:  # brackets or a port that no address has
-        raise UserError("server is no address; write it as https://host:6443", where="server") from error
+    except ValueError as error:  # invalid brackets or port
+        raise UserError("server is not a valid URL; write it as https://host:6443", where="server") from error
     return parts
 
 
@@ -52,7 +53,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _covers(rule: str, host: str, port: int) -> bool:
-    """k8s: as Go reads NO_PROXY: `*`, an address, a network, a name, a `.suffix`, each with or without `:port`."""
+    """k8s: match NO_PROXY like Go: `*`, an address, a network, a name, a `.suffix`, each with or without `:port`."""
     if rule in ("", "*"):
         return rule == "*"
     if "/" in rule:

@@ -1,7 +1,7 @@
-"""Whether an API server answers, as everybody finds who asks it over one connection.
+"""Logs when an API server stops answering and when it answers again.
 
-In: how each call ended. Out: one line of the log when it stops to answer, and one when it answers again. Never: a line
-about a single call that was lost; one for each who asks.
+In: the outcome of each call of one connection. Out: one log line when the outage starts, and one when it ends.
+Never: logs a single failed call; logs once per caller.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from typing import Final
 from argosy.kube.client.status_errors import Unavailable
 
 log = logging.getLogger(__name__)
-GRACE: Final = 2.0  # seconds: one that is replaced by its neighbour is no news
+GRACE: Final = 2.0  # seconds: a failover to another API server is not worth a log line
 
 
 class Contact:
     def __init__(self, clock: Callable[[], float] = time.monotonic, grace: float = GRACE) -> None:
         self._clock, self._grace = clock, grace
-        self._since: float | None = None  # nobody was answered since
+        self._since: float | None = None  # start of the outage, monotonic; None: the server answers
         self._is_told = False
 
     def missed(self, why: str, waited: float = 0.0) -> None:
-        """`waited`: so many seconds ago it was asked."""
+        """Record a failed call; `waited` is how many seconds ago the request was sent."""
         now = self._clock()
         self._since = now - waited if self._since is None else self._since
         if not self._is_told and now - self._since >= self._grace:
             self._is_told = True
-            log.warning("the API server does not answer: %s; it is asked again until it does", why)
+            log.warning("API server does not answer, retrying: error=%s", why)
 
     def answered(self) -> None:
         if self._is_told and self._since is not None:
-            log.warning("the API server answers again, after %.0f s", self._clock() - self._since)
+            log.warning("API server answers again: outage_seconds=%.0f", self._clock() - self._since)
         self._since, self._is_told = None, False
 
 
 def loudness(error: BaseException, usual: int) -> int:
-    """Of a line about this error: that nobody answers is told once for all who ask."""
+    """Return the log level for an error: DEBUG if the server does not answer, which is logged once for all callers."""
     return logging.DEBUG if isinstance(error, Unavailable) and not error.code else usual

@@ -1,7 +1,7 @@
-"""Bounds the memory that the lists and watches of one cluster take.
+"""Limits the memory of the lists and watches of one cluster.
 
-In: how much each page, each object and each event takes. Out: Unavailable once all together take more than the limit,
-Gone where a new list would tell how much is really there. Never: knows what the objects are; counts an object twice.
+In: the size of each page, object and event. Out: ApiServerUnavailable once the total exceeds the limit, Gone if a new
+list would measure the real size. Never: inspects the objects; counts an object twice.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import Final
 from argosy.errors import Gone
 from argosy.kube.client.status_errors import Unavailable
 
-LIST_SHARE: Final = 0.9  # of the limit; the rest is for events, else each would lead to a new list
+LIST_SHARE: Final = 0.9  # of the limit; the rest is for events, else every event would cause a new list
 
 ObjectName = tuple[str, str]  # namespace and name
 
 
 class ReadBudget:
     def __init__(self, limit: int, host: str = "") -> None:
-        """`limit` is in bytes of memory; 0: none."""
+        """`limit` is in bytes of memory; 0: no limit."""
         self._limit, self._host = limit, host
         self._collections: dict[str, ListSize] = {}
-        self.total = 0  # bytes of all that is held or being listed
+        self.total = 0  # bytes of all collections, including lists in progress
 
     @property
     def is_limited(self) -> bool:
@@ -31,7 +31,7 @@ class ReadBudget:
 
     @contextmanager
     def listing(self, collection: str) -> Iterator[ListSize]:
-        """What is listed takes the place of what the collection held before. A list that fails changes nothing."""
+        """Count a list in progress. On success it replaces the old size of the collection, else nothing changes."""
         size = ListSize(self, collection)
         try:
             yield size
@@ -47,16 +47,16 @@ class ReadBudget:
         return held.total if held else 0
 
     def add_event(self, collection: str, name: ObjectName, size: int) -> None:
-        """Count an object that was added or modified: it takes the place of the same object as last known."""
+        """Count an added or modified object; its new size replaces its last known size."""
         if not self._limit:
             return
         held = self._collections.setdefault(collection, ListSize(self, collection))
         self.total += held.replace(name, size)
         if self.total > self._limit:
-            raise Gone(f"{self._host}: its events take more memory than there is for this cluster", reason="Expired")
+            raise Gone(f"{self._host}: its events exceed the memory limit of this cluster", reason="Expired")
 
     def remove_object(self, collection: str, name: ObjectName) -> None:
-        """Count an object that was deleted."""
+        """Subtract the size of a deleted object."""
         if held := self._collections.get(collection):
             self.total += held.replace(name, 0)
 
@@ -72,25 +72,25 @@ class ReadBudget:
 
 
 class ListSize:
-    """The size of one list, while its pages come in and while it is watched."""
+    """The size in bytes of one collection, while it is listed and while it is watched."""
 
     def __init__(self, budget: ReadBudget, collection: str) -> None:
         self._budget, self._collection = budget, collection
-        self._objects: dict[int, int] = {}  # last known size, by the hash of the name: names would take more memory
+        self._objects: dict[int, int] = {}  # last known size by hash of the name: names would take more memory
         self.total = 0
 
     def add(self, size: int) -> None:
-        """Count a page. Raises Unavailable."""
+        """Count a page. Raises ApiServerUnavailable."""
         if self._budget.is_limited:
             self.total += size
             self._budget.add_page(size, self._collection)
 
     def add_objects(self, sizes: Mapping[ObjectName, int]) -> None:
-        """Remember how much of the pages so far each object takes."""
+        """Record the size of each object of the pages so far."""
         self._objects.update((hash(name), size) for name, size in sizes.items())
 
     def replace(self, name: ObjectName, size: int) -> int:
-        """Give an object another size, 0 if it is gone; returns by how much all grows."""
+        """Change the size of an object (0: deleted); returns the growth of the total."""
         key = hash(name)
         growth = size - self._objects.pop(key, 0)
         if size:

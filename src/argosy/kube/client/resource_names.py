@@ -1,6 +1,6 @@
-"""What people call objects: `pods`, `deploy/web`, `application.argoproj.io llmops-dev`.
+"""Parses resource arguments of kubectl: `pods`, `deploy/web`, `application.argoproj.io llmops-dev`.
 
-In: words, what a cluster serves. Out: kinds and names. Never: guesses a kind that is not served.
+In: arguments, the kinds that a cluster serves. Out: kinds and names. Never: guesses a kind that is not served.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from argosy.kube.names import GroupKind, ResourceKey
 
 @dataclass(frozen=True)
 class Named:
-    """A kind and, where they were said, names."""
+    """A kind, and the names of objects if any were given."""
 
     kind: GroupKind
     info: KindInfo
@@ -26,7 +26,7 @@ class Named:
         return f"{self.info.plural}.{self.kind.group}" if self.kind.group else self.info.plural
 
     def called(self, name: str) -> str:
-        """k8s: as `-o name` writes it."""
+        """k8s: format like `kubectl -o name`."""
         return called(self.kind, name)
 
     def key(self, name: str, namespace: str) -> ResourceKey:
@@ -39,20 +39,23 @@ def called(kind: GroupKind, name: str) -> str:
 
 
 def read_names(words: Sequence[str], catalog: Catalog) -> list[Named]:
-    """Raises UserError."""
+    """Parse the arguments after `kubectl get`. Raises UserError."""
     if not words:
-        raise UserError("no kind is named; write for example: get pods", where="kubectl")
+        raise UserError("no resource type given; write for example: get pods", where="kubectl")
     if "/" in words[0]:
         pairs = [word.partition("/") for word in words]
         if bad := next((kind for kind, slash, name in pairs if not slash or not name), None):
-            raise UserError(f"{bad} stands among words like KIND/NAME; write it like them", where="kubectl")
+            raise UserError(f"{bad} is not of the form KIND/NAME like the other arguments", where="kubectl")
         return [_kind(kind, catalog, (name,)) for kind, _, name in pairs]
     return [_kind(word, catalog, tuple(words[1:])) for each in words[0].split(",") for word in _members(each, catalog)]
 
 
 def _members(word: str, catalog: Catalog) -> list[str]:
-    found = [f"{info.plural}.{kind.group}" if kind.group else info.plural
-             for kind, info in catalog.items() if word in info.categories]
+    found = [
+        f"{info.plural}.{kind.group}" if kind.group else info.plural
+        for kind, info in catalog.items()
+        if word in info.categories
+    ]
     return found or [word]
 
 
@@ -64,7 +67,7 @@ def _kind(word: str, catalog: Catalog, names: tuple[str, ...]) -> Named:
         if name in (info.plural, kind.kind.lower(), *info.short_names) and _is_group(rest, kind, info)
     ]
     if not found:
-        raise UserError(f"the server doesn't have a resource type {word!r}; see what it has: kubectl api-resources")
+        raise UserError(f"the server doesn't have a resource type {word!r}; list them with: kubectl api-resources")
     return min(found, key=lambda each: bool(each.kind.group))  # k8s: the core group goes before others
 
 

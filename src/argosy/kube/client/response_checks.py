@@ -1,8 +1,8 @@
-"""Checks of what an API server answered, before anybody uses it: a destination cluster may be under foreign control.
+"""Validates responses of an API server before use: a destination cluster may be under foreign control.
 
-In: bytes or JSON values from a server, and what was asked for. Out: manifests and pages of the form that Kubernetes
-promises, or Unavailable with a sentence. Never: an object of another kind, namespace or name than was asked for; a name
-that cannot be part of a path or a line of a log; JSON that takes more memory than the limits allow. Pure.
+In: bytes or JSON values from a server, and the request. Out: valid manifests and list pages, or ApiServerUnavailable
+with a message. Never: accepts an object of another kind, namespace or name than requested, a name that is unsafe in a
+path or a log line, or JSON beyond the memory limits; does I/O.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from argosy.kube.names import GroupKind, ResourceKey, split_api_version
 from argosy.kube.objects import Manifest
 
 log = logging.getLogger(__name__)
-MAX_ANSWER_BYTES: Final = 64 * 2**20  # of one answer or one watch event, unpacked
-MAX_ANSWER_MEMORY: Final = 512 * 2**20  # that its values may take once they are read
-# Group and kind that are created, and the kind of the object that is answered.
+MAX_ANSWER_BYTES: Final = 64 * 2**20  # one response or watch event, uncompressed
+MAX_ANSWER_MEMORY: Final = 512 * 2**20  # bytes of its values in memory after parsing
+# (group, kind of the request, kind of the response)
 ANSWERED_AS: Final = frozenset({
     ("project.openshift.io", "ProjectRequest", "Project"),
     ("authorization.openshift.io", "ResourceAccessReview", "ResourceAccessReviewResponse"),
@@ -35,24 +35,24 @@ _OWNER_TEXTS: Final = ("apiVersion", "kind", "name", "uid")
 
 
 class TooLarge(Unavailable):
-    """An answer that is not read to its end. A list may fit in smaller pages."""
+    """The response exceeds the size limit and was not read to its end. A list may fit in smaller pages."""
 
 
 class Page(NamedTuple):
     items: list[Manifest]
     version: str
     next: str
-    unprintable: list[str]  # names of objects that were left out
+    unprintable: list[str]  # names of objects that were left out because of unprintable characters
 
 
 def estimate_memory(content: bytes) -> int:
-    """Bytes that the values of a JSON text take: `[[],[]]` takes 20 times as much as its text."""
+    """Estimate the bytes of memory that parsed JSON takes: `[[],[]]` takes 20 times the size of its text."""
     containers = content.count(b"{") + content.count(b"[")
     return len(content) + 64 * containers + 48 * content.count(b",")
 
 
 def load_json(content: bytes, host: str) -> Any:
-    """Raises Unavailable for what is no JSON or would take too much memory."""
+    """Parse a response. Raises ApiServerUnavailable if it is not JSON or takes too much memory."""
     if estimate_memory(content) > MAX_ANSWER_MEMORY:
         raise too_large(host)
     try:
@@ -65,7 +65,7 @@ def load_json(content: bytes, host: str) -> Any:
 
 
 def cut_and_log(value: Any, host: str) -> None:
-    """One object that is nested too deeply must not make others unreadable: it loses what is too deep, and is named."""
+    """Truncate objects that are nested too deeply and log their names, so that the other objects stay readable."""
     names = cut_objects(value)
     if names:
         log.warning(
@@ -76,26 +76,26 @@ def cut_and_log(value: Any, host: str) -> None:
 
 def too_large(host: str) -> Unavailable:
     return TooLarge(
-        f"{host}: its answer is larger than {MAX_ANSWER_BYTES >> 20} MiB or takes more than {MAX_ANSWER_MEMORY >> 20} "
-        "MiB of memory"
+        f"{host}: the response is larger than {MAX_ANSWER_BYTES >> 20} MiB or takes more than "
+        f"{MAX_ANSWER_MEMORY >> 20} MiB of memory"
     )
 
 
 def check_written(value: Any, asked: ResourceKey, host: str) -> Manifest:
-    """The answer to a write or a get of one object. A name that the server generates is not known before."""
+    """Check the response to a write or get of one object. A key without a name accepts a generated name."""
     manifest = _mapping(value, host, str(asked))
     group, kind = split_api_version(str(manifest.get("apiVersion") or ""))[0], str(manifest.get("kind") or "")
     if (asked.group, asked.kind, kind) in ANSWERED_AS:
         return manifest
     metadata = manifest.get("metadata")
-    if asked.name or not isinstance(metadata, dict) or metadata.get("name"):  # k8s: the answer of a review has no name
+    if asked.name or not isinstance(metadata, dict) or metadata.get("name"):  # k8s: reviews are returned without a name
         check_metadata(manifest, host, is_namespaced=bool(asked.namespace))
         if not has_printable_name(manifest):
             raise _bad_name(host, manifest["metadata"]["name"])
     metadata = manifest["metadata"]
     found = ResourceKey(group, kind, metadata.get("namespace") or "", metadata.get("name") or "")
     if found != (asked if asked.name else asked._replace(name=found.name)):
-        raise Unavailable(f"{host}: was asked for {asked} and answered with {plain_text(str(found))}")
+        raise Unavailable(f"{host}: requested {asked}, but the server returned {plain_text(str(found))}")
     return manifest
 
 
@@ -119,7 +119,7 @@ def read_page(value: Any, kind: GroupKind, namespace: str, host: str, *, is_name
 def read_event(
     line: bytes, kind: GroupKind, namespace: str, host: str, *, is_namespaced: bool
 ) -> tuple[str, Manifest] | None:
-    """None for a line that is no JSON: a watch may be cut off within a line."""
+    """Read a watch event. None for a line that is not JSON: the connection may break within a line."""
     if estimate_memory(line) > MAX_ANSWER_MEMORY:
         raise too_large(host)
     try:
@@ -129,7 +129,7 @@ def read_event(
     event = _mapping(event, host, f"a watch of {kind}")
     event_type, manifest = event.get("type"), _mapping(event.get("object"), host, f"a watch of {kind}")
     if not isinstance(event_type, str) or event_type not in EVENT_TYPES:
-        raise Unavailable(f"{host}: a watch of {kind} tells of an event of an unknown type")
+        raise Unavailable(f"{host}: a watch of {kind} returned an event of an unknown type")
     if event_type == "BOOKMARK":
         if not isinstance((_mapping(manifest.get("metadata"), host, "a bookmark")).get("resourceVersion") or "", str):
             raise _no_object(host, "a bookmark")
@@ -142,7 +142,7 @@ def read_event(
 
 
 def check_metadata(manifest: Mapping[str, Any], host: str, *, is_namespaced: bool) -> None:
-    """k8s: the metadata of every object has these types, and every name can be part of a path."""
+    """k8s: check the types of the metadata fields, and that the name is a valid path segment."""
     metadata = manifest.get("metadata")
     if not isinstance(metadata, dict):
         raise _no_object(host, "an object")
@@ -170,12 +170,12 @@ def check_metadata(manifest: Mapping[str, Any], host: str, *, is_namespaced: boo
 
 
 def is_path_segment(text: str) -> bool:
-    """k8s: what every name must be at least; names of RBAC need be no more."""
+    """k8s: the minimum rule for names; names of RBAC objects only have to satisfy this one."""
     return bool(text) and text not in (".", "..") and "/" not in text and "%" not in text
 
 
 def has_printable_name(manifest: Mapping[str, Any]) -> bool:
-    """False for a name with characters that would forge lines of logs or steer terminals. A tenant may create one."""
+    """False for a name that could forge log lines or control a terminal. Tenants can create such names."""
     name: str = manifest["metadata"]["name"]
     return name.isprintable()
 
@@ -190,7 +190,7 @@ def _list(metadata: Mapping[str, Any], field: str, host: str, name: str) -> list
 def _check_namespace(manifest: Mapping[str, Any], namespace: str, kind: GroupKind, host: str) -> None:
     found = manifest["metadata"].get("namespace") or ""
     if namespace and found != namespace:
-        raise Unavailable(f"{host}: was asked for {kind} of namespace {namespace} and answered with one of {found}")
+        raise Unavailable(f"{host}: requested {kind} in namespace {namespace}, but the server returned one in {found}")
 
 
 def _mapping(value: Any, host: str, what: str) -> dict[str, Any]:
@@ -200,12 +200,12 @@ def _mapping(value: Any, host: str, what: str) -> dict[str, Any]:
 
 
 def _no_object(host: str, what: str) -> Unavailable:
-    return Unavailable(f"{host}: answered JSON that is not {what}; is this an API server?")
+    return Unavailable(f"{host}: the answer is not {what}; is this an API server?")
 
 
 def _bad_name(host: str, name: Any) -> Unavailable:
-    return Unavailable(f"{host}: answered with an object whose name cannot be one: {plain_text(repr(name))[:100]}")
+    return Unavailable(f"{host}: returned an object with an invalid name: {plain_text(repr(name))[:100]}")
 
 
 def _bad_metadata(host: str, name: str, field: str) -> Unavailable:
-    return Unavailable(f"{host}: answered with an object whose metadata.{field} is malformed: {plain_text(name)[:100]}")
+    return Unavailable(f"{host}: returned an object with invalid metadata.{field}: {plain_text(name)[:100]}")

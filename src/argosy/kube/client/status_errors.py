@@ -1,4 +1,7 @@
-"""What an API server's answer of 400 and more means, as one of our errors. Pure."""
+"""Converts error responses of an API server to argosy's exceptions.
+
+In: status code, body and headers of a response of 400 or more. Out: an ArgosyError. Never: does I/O.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,28 @@ import orjson
 from argosy.errors import ArgosyError, ClusterError, TransientError, cluster_error
 from argosy.kube.names import ResourceKey
 
-# Who asks again later may well get another answer. A 500 with a Status is a decision, such as a failed webhook.
+# Retrying later may succeed. A 500 with a Status is a decision, such as that of a failing webhook.
 PASSING = frozenset({429, 502, 503, 504, 507})
-REASONS = {400: "BadRequest", 401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 405: "MethodNotAllowed",
-           409: "Conflict", 410: "Expired", 413: "RequestEntityTooLarge", 415: "UnsupportedMediaType", 422: "Invalid"}
+REASONS = {
+    400: "BadRequest",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    405: "MethodNotAllowed",
+    409: "Conflict",
+    410: "Expired",
+    413: "RequestEntityTooLarge",
+    415: "UnsupportedMediaType",
+    422: "Invalid",
+}
 
 
-MAX_MESSAGE_CHARACTERS = 10_000  # of a server's message: it is written into conditions and logs
+MAX_MESSAGE_CHARACTERS = 10_000  # the server's message is written to conditions and logs
 MAX_REASON_CHARACTERS = 100
 
 
 class Unavailable(TransientError):
-    """The server cannot be had now. `retry_after` is the seconds it asked for, if it did."""
+    """The API server is not available now. `retry_after` is the value of its Retry-After header, in seconds."""
 
     def __init__(self, message: str, *, code: int = 0, retry_after: float | None = None) -> None:
         wait = f"; try again in {retry_after:g} s" if retry_after is not None else ""
@@ -32,7 +45,7 @@ class Unavailable(TransientError):
 
 
 class Untrusted(Unavailable):
-    """Somebody answers, and cannot show that it is the one that was asked for: somebody must act."""
+    """The server's certificate is not trusted: a person must act."""
 
     passes = False
 
@@ -52,7 +65,7 @@ def refusal(
 
 
 def plain_status(status: Mapping[str, Any], code: int) -> dict[str, Any]:
-    """A Status whose fields have the types that Kubernetes gives them, whoever sent it."""
+    """Return a Status with fields of the types that Kubernetes defines, from untrusted data."""
     details, given = status.get("details"), status.get("code")
     return {
         "message": _message(status),
@@ -63,18 +76,18 @@ def plain_status(status: Mapping[str, Any], code: int) -> dict[str, Any]:
 
 
 def plain_text(text: str) -> str:
-    """Without characters that would forge lines of a log or steer a terminal; line breaks and tabs become spaces."""
+    """Replace characters that could forge log lines or control a terminal; line breaks and tabs become spaces."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else " " if each in "\n\r\t" else "\ufffd" for each in text)
 
 
 def answered_without_json(host: str, content: bytes) -> TransientError:
-    return Unavailable(f"{host}: answered {len(content)} bytes that are not JSON; is this an API server?")
+    return Unavailable(f"{host}: the answer ({len(content)} bytes) is not JSON; is this an API server?")
 
 
 def not_served(kind: str, api_version: str = "", key: ResourceKey | None = None) -> ClusterError:
-    """k8s: kubectl's words."""
+    """k8s: kubectl's message."""
     suffix = f' in version "{api_version}"' if api_version else ""
     return ClusterError(f'no matches for kind "{kind}"{suffix}', code=404, reason="NotFound", key=key)
 
@@ -88,13 +101,13 @@ def _status(content: bytes) -> dict[str, Any] | None:
 
 
 def _text(content: bytes) -> str:
-    """The first line of a plain answer; a proxy's page tells nothing."""
+    """Return the first line of a plain-text body; empty for the HTML page of a proxy."""
     first = content[:300].decode(errors="replace").strip().partition("\n")[0]
     return "" if first.startswith("<") else plain_text(first)
 
 
 def _message(status: Mapping[str, Any]) -> str:
-    """Lines are kept: kubectl prints several for several faults."""
+    """Return the sanitized message. Line breaks are kept: kubectl prints one line per cause."""
     message = str(status.get("message") or "")
     if len(message) > MAX_MESSAGE_CHARACTERS:
         message = f"{message[:MAX_MESSAGE_CHARACTERS]}… ({len(message)} characters)"

@@ -1,8 +1,10 @@
-"""A Connection's trust and certificate → an SSLContext.
+"""Builds the SSLContext of a Connection.
 
-Never: leaves key material on disk. OpenSSL takes client certificates from files only, so data is written to a file
-in memory, which is gone when the process ends, however that happens. Where the system has no such files, it is written
-to a private folder (0700, files 0600) that is gone before the function returns; there a kill may leave it.
+In: a Connection. Out: an SSLContext with its CA and client certificate. Never: leaves key material on disk.
+
+OpenSSL loads client certificates only from files, so data is written to an in-memory file, which disappears with the
+process. On systems without such files it is written to a private folder (0700, files 0600) that is removed before the
+function returns; a kill in between may leave it.
 """
 
 from __future__ import annotations
@@ -18,12 +20,12 @@ from argosy.kube.client.connection import Connection
 
 
 def ssl_context(connection: Connection, *, cert: bytes = b"", key: bytes = b"") -> ssl.SSLContext:
-    """`cert` and `key` are those of an exec plugin, and go before the connection's own."""
+    """Build the context. `cert` and `key` come from an exec plugin and take precedence over those of the connection."""
     context = _trusting(connection)
     if connection.insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-    # k8s: many clusters' own authorities lack extensions that strict checking asks for and Go does not.
+    # k8s: the CAs of many clusters lack extensions that strict verification requires and Go does not.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     cert_from: bytes | str = cert or connection.cert_data or connection.cert_file
     key_from: bytes | str = key or connection.key_data or connection.key_file
@@ -39,7 +41,7 @@ def _trusting(connection: Connection) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=connection.ca_file or None)
     except (OSError, ValueError) as error:  # an SSLError is an OSError; a UnicodeDecodeError is a ValueError
         raise UserError(
-            f"its certificate authority cannot be read: {connection.ca_file or 'the data is not PEM'}",
+            f"the certificate authority cannot be read: {connection.ca_file or 'the data is not PEM'}",
             where=connection.name,
         ) from error
 
@@ -51,24 +53,25 @@ def _present(context: ssl.SSLContext, cert: bytes | str, key: bytes | str, where
         try:
             context.load_cert_chain(cert_file, key_file, password=_no_password)
         except (OSError, ValueError) as error:
-            raise UserError("its client certificate or key cannot be used: check both, they must fit",
-                            where=where) from error
+            raise UserError(
+                "the client certificate or key cannot be used: check that they belong together", where=where
+            ) from error
 
 
 def _no_password() -> str:
-    """Without this, OpenSSL would ask at the terminal and hang."""
+    """Refuse an encrypted key: without this, OpenSSL would prompt at the terminal and hang."""
     raise ValueError("the key is encrypted")
 
 
 def _as_file(source: bytes | str, files: contextlib.ExitStack) -> str:
-    """Return the path of a file with the data, which lasts as long as `files` is open."""
+    """Return the path of a file with the data, which exists until `files` is closed."""
     if isinstance(source, str):
         return source
     return _write_to_memory(source, files) or _write_to_folder(source, files)
 
 
 def _write_to_memory(data: bytes, files: contextlib.ExitStack) -> str | None:
-    """Return None where the system has no files in memory, or does not let this process open one by its path."""
+    """Return None if the system has no in-memory files, or this process cannot open one by its path."""
     if not hasattr(os, "memfd_create"):
         return None
     try:

@@ -1,7 +1,9 @@
-"""One API server's HTTP. In: method, path, bytes. Out: bytes or a stream, or a ClusterError or TransientError.
+"""HTTP transport to one API server.
 
-Never: retries a write; lets a foreign exception or a token out. This is the one file that imports the HTTP client,
-which is slow to import: import this module where a connection is made, not before.
+In: method, path, body. Out: bytes or a stream, or a ClusterError or TransientError. Never: retries a write; raises an
+exception of the HTTP library; exposes a token.
+This is the only module of the package that imports aiohttp, which is slow to import: import it only when a connection
+is opened.
 """
 
 from __future__ import annotations
@@ -36,11 +38,11 @@ from argosy.kube.client.write_hook import BEFORE_SENDING
 from argosy.kube.names import ResourceKey
 
 JSON = "application/json"
-# k8s: a server ends every request but watches after a minute; the total is for one that sends a byte at a time.
+# k8s: a server ends every request except watches after a minute; `total` limits a server that sends byte by byte.
 ANSWER_TIMEOUT = aiohttp.ClientTimeout(total=300, sock_connect=10, sock_read=60)
 MAX_REFUSAL_BYTES = 2**20
 READ_BUFFER = 2**18
-PATIENCE = 5.0  # seconds without a word that count as no answer
+PATIENCE = 5.0  # seconds without a response after which a cancelled request counts as unanswered
 _NUMBER = re.compile(r"\[Errno (\d+)\]")
 
 
@@ -51,7 +53,7 @@ class Answer(NamedTuple):
 
 
 class Asking(aiohttp.ClientRequest):
-    """Asks whether it may leave when the connection is there, and nothing stands between it and the server any more."""
+    """Runs the write hook after the connection is open, immediately before the request is sent."""
 
     async def send(self, conn: Any) -> aiohttp.ClientResponse:
         if self.method != "GET":
@@ -60,19 +62,23 @@ class Asking(aiohttp.ClientRequest):
 
 
 class NameService(aiohttp.abc.AbstractResolver):
-    """Looks a name up in a thread of its own: a few names without an answer would take all threads that others need,
-    and the end of the process would wait for them."""
+    """Resolves each host name in its own thread: slow lookups would block asyncio's shared threads, and the process
+    would wait for them at exit."""
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[aiohttp.abc.ResolveResult]:
         found: Future[list[Any]] = Future()
-        found.set_running_or_notify_cancel()  # what has begun cannot be ended, only left alone
+        found.set_running_or_notify_cancel()  # a running lookup cannot be cancelled, only ignored
         wanted = host, port, family, socket.SOCK_STREAM, 0, socket.AI_ADDRCONFIG
         threading.Thread(target=_look_up, args=(found, wanted), name=f"address of {host}", daemon=True).start()
         return [
             aiohttp.abc.ResolveResult(
-                hostname=host, host=_host(address), port=address[1], family=family, proto=protocol,
+                hostname=host,
+                host=_host(address),
+                port=address[1],
+                family=family,
+                proto=protocol,
                 flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
             )
             for family, _, protocol, _, address in await asyncio.wrap_future(found)
@@ -89,13 +95,13 @@ class Wire:
         self.host = parts.netloc.rpartition("@")[2]
         self._credentials = Credentials(connection)
         self._authority = _authority(connection)
-        self.contact: Contact | None = None  # who tells whether it answers, in a process that stays
+        self.contact: Contact | None = None  # only in long-running processes
         self._proxy = proxy_for(connection.server, connection.proxy_url) or None
         self._server_name = connection.tls_server_name or None
-        # Packing costs both sides more than a loopback's copy does.
+        # On loopback, compression costs more than it saves.
         packed = connection.compressed and not is_loopback(parts.hostname or "")
         self._session = aiohttp.ClientSession(
-            # A watch holds a connection: no limit.
+            # No limit: every watch holds a connection.
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30, resolver=NameService()),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"User-Agent": "argosy", "Accept-Encoding": "gzip" if packed else "identity"},
@@ -103,11 +109,11 @@ class Wire:
             read_bufsize=READ_BUFFER,
             request_class=Asking,
         )
-        # The client would send a PUT or DELETE twice if a pooled connection dies; see `_ask`.
+        # aiohttp would send a PUT or DELETE twice if a pooled connection dies; see `_send`.
         self._session._retry_connection = False
 
     async def prepare(self) -> None:
-        """Have credentials now, so that what a person must fix is a UserError rather than a refusal later."""
+        """Load the credentials now, so that a mistake in them is a UserError and not a later 401."""
         await self._credentials.current()
 
     async def close(self) -> None:
@@ -136,7 +142,7 @@ class Wire:
         return refusal(response.status, body, response.headers, host=self.host, key=key)
 
     async def _read(self, response: aiohttp.ClientResponse, most: int) -> bytes:
-        """Piece by piece, unpacked: a few kilobytes of gzip may be gigabytes."""
+        """Read and decompress in chunks: a few kilobytes of gzip may expand to gigabytes."""
         pieces, size = list[bytes](), 0
         async for piece in response.content.iter_any():
             size += len(piece)
@@ -162,10 +168,14 @@ class Wire:
 
     @contextlib.asynccontextmanager
     async def stream(
-        self, path: str, *, headers: Iterable[tuple[str, str]] = (), key: ResourceKey | None = None,
+        self,
+        path: str,
+        *,
+        headers: Iterable[tuple[str, str]] = (),
+        key: ResourceKey | None = None,
         seconds: float | None = None,
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The lines of a long answer, without their ends; a dropped connection ends them like the server would."""
+        """Stream the lines of a response, without line breaks; a dropped connection ends the stream."""
         timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=10)
         async with self._open("GET", path, None, headers, timeout) as response:
             if response.status >= 400:
@@ -178,14 +188,18 @@ class Wire:
 
     @contextlib.asynccontextmanager
     async def _open(
-        self, method: str, path: str, data: bytes | None, headers: Iterable[tuple[str, str]],
+        self,
+        method: str,
+        path: str,
+        data: bytes | None,
+        headers: Iterable[tuple[str, str]],
         timeout: aiohttp.ClientTimeout,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         began = time.monotonic()
         try:
             identity = await self._identity()
             response = await self._ask(method, path, data, headers, timeout, identity)
-            # Nothing was done in the name of somebody unknown, so asking once more is safe even for a write.
+            # After a 401 nothing was written, so one retry is safe even for a write.
             if response.status == 401 and await self._refreshed(identity):
                 response.release()
                 response = await self._ask(method, path, data, headers, timeout, await self._identity())
@@ -193,9 +207,9 @@ class Wire:
             raise self._unreachable(error) from error
         except asyncio.CancelledError as error:
             me = asyncio.current_task()
-            if me is not None and not me.cancelling():  # nobody ends this one: its session was closed meanwhile
+            if me is not None and not me.cancelling():  # the task was not cancelled: the session was closed meanwhile
                 raise self._closed() from error
-            # by who did not want to wait any longer
+            # cancelled by a caller that stopped waiting
             waited = time.monotonic() - began
             if self.contact is not None and waited >= PATIENCE:
                 self.contact.missed(f"{self.host}: did not answer in time", waited)
@@ -204,8 +218,10 @@ class Wire:
             if not self._session.closed:
                 raise
             raise self._closed() from error
-        except ValueError as error:  # a line break in a header: a user's or group's name
-            raise ClusterError("a name with a line break cannot be sent", code=400, reason="BadRequest") from error
+        except ValueError as error:  # a line break in a header, from the name of a user or group
+            raise ClusterError(
+                "the name of a user or group contains a line break", code=400, reason="BadRequest"
+            ) from error
         if self.contact is not None:
             self.contact.answered()
         async with response:
@@ -215,8 +231,13 @@ class Wire:
                 raise self._unreachable(error) from error
 
     async def _ask(
-        self, method: str, path: str, data: bytes | None, headers: Iterable[tuple[str, str]],
-        timeout: aiohttp.ClientTimeout, identity: Identity,
+        self,
+        method: str,
+        path: str,
+        data: bytes | None,
+        headers: Iterable[tuple[str, str]],
+        timeout: aiohttp.ClientTimeout,
+        identity: Identity,
     ) -> aiohttp.ClientResponse:
         all_headers = CIMultiDict(headers)
         if identity.authorization:
@@ -237,7 +258,7 @@ class Wire:
                     allow_redirects=False,  # an API server sends none, and a token must not follow one
                 )
             except aiohttp.ServerDisconnectedError:
-                # A kept connection may have died just before use. Reads ask once more; a write may have been done.
+                # A pooled connection may have died just before use. Retry reads; a write may have been done.
                 if method != "GET" or attempt == 2:
                     raise
         raise AssertionError("unreachable")
@@ -260,7 +281,7 @@ class Wire:
     def _unreachable(self, error: BaseException) -> Unavailable:
         if isinstance(error, aiohttp.ClientConnectorCertificateError):
             why = getattr(error.certificate_error, "verify_message", "") or error.certificate_error
-            return Untrusted(f"{self.host}: its certificate is not trusted by {self._authority}: {why}")
+            return Untrusted(f"{self.host}: the certificate is not trusted by {self._authority}: {why}")
         if isinstance(error, TimeoutError):
             what = "did not answer in time"
         elif isinstance(error, aiohttp.ClientConnectorError):
@@ -280,57 +301,57 @@ def _look_up(found: Future[list[Any]], wanted: tuple[Any, ...]) -> None:
 
 
 def _host(address: tuple[Any, ...]) -> str:
-    """An address that is of one network only is nothing without the number of that."""
+    """Format an address; a link-local address needs its scope id."""
     return f"{address[0]}%{address[3]}" if address[3:] and address[3] else str(address[0])
 
 
 def _authority(connection: Connection) -> str:
-    """Whom a server's certificate must be from, for people."""
+    """Describe the CA that must have issued the server's certificate."""
     if connection.ca_file:
-        return f"the authority in {connection.ca_file}"
-    return "the authority that was given for it" if connection.ca_data else "the authorities that this machine knows"
+        return f"the CA in {connection.ca_file}"
+    return "the configured CA" if connection.ca_data else "a CA that this machine trusts"
 
 
 def _why(error: OSError) -> str:
-    """The system's words for it: asyncio's are about a call and an address, and several tries are one error there."""
+    """Return the operating system's message: asyncio's names a call and an address, and joins several attempts."""
     if isinstance(error, ssl.SSLError):  # its errno is OpenSSL's, not the system's
         reason = (error.reason or "unknown reason").replace("_", " ").lower()
         return f"TLS handshake failed ({reason}); check that the server speaks TLS 1.2 or newer on this port"
-    if isinstance(error, ConnectionResetError) and not error.args:  # by asyncio, before the handshake was done
+    if isinstance(error, ConnectionResetError) and not error.args:  # raised by asyncio during the handshake
         return "the server ended the TLS handshake; check that it speaks TLS 1.2 or newer on this port"
     tried = _NUMBER.search(str(error))
     number = error.errno or (int(tried[1]) if tried else 0)
-    if number <= 0:  # a name that is not known has a number of its own kind
+    if number <= 0:  # getaddrinfo errors have negative numbers
         return str(error.strerror or error)
     return os.strerror(number)[:1].lower() + os.strerror(number)[1:]
 
 
 def keep_alive(response: aiohttp.ClientResponse) -> None:
-    """A quiet watch of a server that vanished without a word ends within a minute, not at its time limit."""
+    """Enable TCP keepalive: an idle watch of a vanished server ends within a minute instead of at its timeout."""
     transport = response.connection.transport if response.connection else None
     sock = transport.get_extra_info("socket") if transport else None
     if sock is not None:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for option, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
-            if hasattr(socket, option):  # macOS names the first one otherwise
+            if hasattr(socket, option):  # macOS has another name for the first option
                 sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
 
 def encoded(content: Any, key: ResourceKey | None) -> bytes:
-    """The JSON text of a request. Raises ClusterError for what is no JSON, and for what was made of a cut object."""
+    """Encode a request body. Raises ClusterError if it is not JSON data, or contains truncated content."""
     try:
         text = orjson.dumps(content)
     except TypeError as error:
-        raise ClusterError(f"cannot be written as JSON: {error}", code=400, reason="BadRequest", key=key) from error
+        raise ClusterError(f"cannot be encoded as JSON: {error}", code=400, reason="BadRequest", key=key) from error
     if holds_cut(text):
         message = f"the live object is nested more than {CUT_LEVEL} levels deep, and deeper fields were not read; "
-        message += "a write from it would delete them; take the field out of ignoreDifferences, or make it flatter"
+        message += "writing it back would delete them; remove the field from ignoreDifferences, or flatten the object"
         raise ClusterError(message, code=400, reason="BadRequest", key=key)
     return text
 
 
 async def lines(response: aiohttp.ClientResponse, host: str) -> AsyncGenerator[bytes]:
-    """The client's own readline stops at a small limit; a watch event may be megabytes."""
+    """Yield lines of any length: aiohttp's readline has a small limit, and a watch event may be megabytes."""
     pending: list[bytes] = []
     size = 0  # of the line so far
     try:
@@ -344,6 +365,6 @@ async def lines(response: aiohttp.ClientResponse, host: str) -> AsyncGenerator[b
                 yield b"".join(pending)
                 pending = [following]
     except (aiohttp.ClientError, OSError, TimeoutError):
-        return  # half a line is no line
+        return  # an incomplete line is dropped
     if last := b"".join(pending):
         yield last

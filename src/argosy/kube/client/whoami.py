@@ -1,4 +1,7 @@
-"""Who asks. In: a cluster. Out: the user's name there. Never: a token."""
+"""Finds the name of the current user in a cluster.
+
+In: a cluster. Out: the user name. Never: returns a token.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,11 @@ from argosy.kube.client import Cluster
 
 
 class NotLoggedIn(PolicyError):
-    """The cluster does not know who asks."""
+    """The API server answered 401 Unauthorized."""
 
 
 async def whoami(cluster: Cluster) -> str:
-    """Empty where the cluster cannot tell: old ones do not serve the question."""
+    """Return the user name; empty if the cluster does not serve SelfSubjectReview or forbids it."""
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     try:
         answer = await cluster.create(review)

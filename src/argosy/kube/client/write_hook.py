@@ -1,6 +1,6 @@
-"""Who is asked just before a request that changes something leaves for a server.
+"""A hook that runs immediately before a mutating request is sent.
 
-In: a function, for the task that asks. Out: its exception instead of a request. Never: asked about what is only read.
+In: a function, set for the current task. Out: its exception, instead of the request. Never: runs before a read.
 """
 
 from __future__ import annotations
@@ -9,5 +9,5 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Final
 
-# Between the decision to write and the first byte there may be a sign-in, a new connection, and a process that sleeps.
+# Between the decision to write and the first byte, the process may renew credentials, open a connection or sleep.
 BEFORE_SENDING: Final[ContextVar[Callable[[], None]]] = ContextVar("before sending", default=lambda: None)

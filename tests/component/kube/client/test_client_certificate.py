@@ -76,6 +76,6 @@ def test_a_certificate_and_its_key_are_loaded_also_where_there_are_no_files_in_m
 
 def test_a_key_that_does_not_fit_is_an_error_and_leaves_nothing(temporary: Path) -> None:
     made, descriptors = connection(key_data=issue("other").key_pem), len(os.listdir("/proc/self/fd"))
-    with pytest.raises(UserError, match="they must fit"):
+    with pytest.raises(UserError, match="check that they belong together"):
         ssl_context(made)
     assert list(temporary.iterdir()) == [] and len(os.listdir("/proc/self/fd")) == descriptors

@@ -40,8 +40,8 @@ async def test_one_call_that_was_lost_is_no_news_and_many_are_told_once(caplog: 
     contact.answered()
     contact.answered()
     assert told(caplog) == [
-        "the API server does not answer: a: connection refused; it is asked again until it does",
-        "the API server answers again, after 21 s",
+        "API server does not answer, retrying: error=a: connection refused",
+        "API server answers again: outage_seconds=21",
     ]
 
 
@@ -72,8 +72,8 @@ async def test_of_many_who_watch_none_tells_it_besides(caplog: pytest.LogCapture
         for task in watches:
             task.cancel()
         await asyncio.gather(*watches, return_exceptions=True)
-    assert away.startswith(f"the API server does not answer: 127.0.0.1:{port}: the connection broke")
-    assert told(caplog)[1].startswith("the API server answers again, after ")
+    assert away.startswith(f"API server does not answer, retrying: error=127.0.0.1:{port}: the connection broke")
+    assert told(caplog)[1].startswith("API server answers again: outage_seconds=")
 
 
 async def test_who_gives_up_waiting_has_not_been_answered(
@@ -102,7 +102,7 @@ async def test_who_gives_up_waiting_has_not_been_answered(
         with pytest.raises(asyncio.CancelledError):
             await question
     assert told(caplog) == [
-        f"the API server does not answer: 127.0.0.1:{port}: did not answer in time; it is asked again until it does"
+        f"API server does not answer, retrying: error=127.0.0.1:{port}: did not answer in time"
     ]
 
 

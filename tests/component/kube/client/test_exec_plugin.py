@@ -128,7 +128,7 @@ async def test_a_missing_program_says_how_to_get_it() -> None:
      "failed with exit code 4: please log in"),
     ("print('SECRET')", "did not print an ExecCredential in JSON"),
     ("print('[1]')", "did not print an ExecCredential in JSON"),
-    ("print('{{\"kind\": \"ExecCredential\", \"apiVersion\": \"v9\"}}')", "asked for ExecCredential of"),
+    ("print('{{\"kind\": \"ExecCredential\", \"apiVersion\": \"v9\"}}')", "expected ExecCredential of"),
     (f"print('{{{{\"kind\": \"ExecCredential\", \"apiVersion\": \"{V1}\", \"status\": {{{{}}}}}}}}')",
      "neither a token"),
 ])

@@ -197,5 +197,5 @@ def test_a_folder_that_a_group_may_write_to_is_accepted_if_nobody_else_is_in_the
     if is_private:
         check_private(key)
     else:
-        with pytest.raises(UserError, match=r"can be written by others .* type: chmod go-w"):
+        with pytest.raises(UserError, match=r"can be written by others .* run: chmod go-w"):
             check_private(key)

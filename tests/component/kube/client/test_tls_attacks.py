@@ -145,7 +145,7 @@ async def test_a_certificate_that_proves_nothing_is_refused_before_the_token_is_
                 await CALLS[call](cluster)
         assert server.received == b""
     message = str(caught.value)
-    assert message.startswith(f"127.0.0.1:{server.port}: its certificate is not trusted by ") and TOKEN not in message
+    assert message.startswith(f"127.0.0.1:{server.port}: the certificate is not trusted by ") and TOKEN not in message
 
 
 async def test_the_certificate_of_the_cluster_is_accepted_and_gets_the_token(tmp_path: Path) -> None:

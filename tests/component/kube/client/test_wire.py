@@ -157,9 +157,9 @@ async def test_a_certificate_that_is_not_trusted_is_told_with_who_would_be(tmp_p
     server_side.load_cert_chain(tmp_path / "crt", tmp_path / "key")
     async with Server(lambda _: answer(CONFIG_MAP)).serving(server_side) as server:
         at = f"https://localhost:{server.port}"
-        for file, said in ((str(authority), f"the authority in {authority}: "), ("", "the authorities")):
+        for file, said in ((str(authority), f"the CA in {authority}: "), ("", "a CA that")):
             async with await connect(Connection(server=at, ca_file=file)) as cluster:
-                with pytest.raises(Untrusted, match=f"its certificate is not trusted by {said}"):
+                with pytest.raises(Untrusted, match=f"the certificate is not trusted by {said}"):
                     await cluster.get(KEY)
 
 
@@ -262,7 +262,7 @@ async def test_a_proxy_is_asked_for_the_server() -> None:
     async with Server(lambda _: answer(b"<html>")).serving() as proxy:
         connection = Connection(server="http://api.example:8080", proxy_url=f"http://127.0.0.1:{proxy.port}")
         async with await connect(connection) as cluster:
-            with pytest.raises(TransientError, match=r"api\.example:8080: answered"):
+            with pytest.raises(TransientError, match=r"api\.example:8080: the answer"):
                 await cluster.get(KEY)
         asked = {request.path for request in proxy.requests}
         assert asked == {"http://api.example:8080/api", "http://api.example:8080/apis"}

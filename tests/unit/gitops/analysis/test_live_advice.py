@@ -131,7 +131,7 @@ def test_a_change_by_hand_is_a_warning_where_people_sync_and_gits_change_is_for_
     ("said", "way"),
     [
         ("cluster prod (https://x): connection refused", "see whether it answers by now: argosy cluster get prod"),
-        ("cluster prod (https://x:1): x:1: its certificate is not trusted by y", "name who signed it as caData of tls"),
+        ("cluster prod (https://x:1): x:1: the certificate is not trusted by y", "name who signed it as caData of tls"),
         ("cluster my prod (https://x): Unauthorized", "see it: argosy cluster get 'my prod'; then renew its"),
         (
             "cluster prod (https://x): config: is no JSON (Secret cluster-prod)",

@@ -106,7 +106,7 @@ async def test_many_who_ask_at_once_share_one_answer() -> None:
 ])
 @pytest.mark.parametrize("path", ["/api", "/apis"])
 async def test_json_that_is_no_discovery_is_told_with_its_address(path: str, answer: Any) -> None:
-    with pytest.raises(Unavailable, match=f"far.example:6443{path}: answered JSON that does not tell"):
+    with pytest.raises(Unavailable, match=f"far.example:6443{path}: the answer is not a discovery document"):
         await fetch_served(Documents({**AGGREGATED, path: answer}).fetch, "far.example:6443")
 
 
@@ -114,7 +114,7 @@ async def test_json_that_is_no_discovery_is_told_with_its_address(path: str, ans
 async def test_an_extension_server_that_answers_nonsense_hides_its_own_kinds_alone(answer: Any) -> None:
     without = await fetch_served(Documents(LEGACY).fetch)
     assert await fetch_served(Documents({**LEGACY, "/apis/metrics.k8s.io/v1beta1": answer}).fetch) == without
-    with pytest.raises(Unavailable, match="/api/v1: answered"):
+    with pytest.raises(Unavailable, match="/api/v1: the answer"):
         await fetch_served(Documents({**LEGACY, "/api/v1": answer}).fetch)
 
 

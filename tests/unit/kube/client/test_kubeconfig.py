@@ -124,7 +124,7 @@ def test_credentials_are_not_sent_without_tls(tmp_path: Path) -> None:
     ("auth-provider: {name: gcp}", 'server: "https://a"', "auth-provider is no longer supported"),
     ("exec: {command: x, apiVersion: client.authentication.k8s.io/v1alpha1}", 'server: "https://a"', "is not one of"),
     ("exec: {apiVersion: client.authentication.k8s.io/v1}", 'server: "https://a"', "command is not set"),
-    ("token: t", "server: ''", "its cluster has no server"),
+    ("token: t", "server: ''", "the cluster has no valid server"),
     ("token: t", 'server: "https://a", insecure-skip-tls-verify: true, certificate-authority: x', "exclude each other"),
 ])
 def test_a_setting_that_cannot_work_is_refused_at_once(tmp_path: Path, user: str, cluster: str, says: str) -> None:
@@ -194,7 +194,7 @@ def test_a_pod_connects_with_the_account_that_it_was_given(tmp_path: Path, monke
     monkeypatch.setattr(connection, "ACCOUNT_DIR", tmp_path)
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
-    with pytest.raises(UserError, match="not in a Pod"):
+    with pytest.raises(UserError, match="does not run in a Pod"):
         in_cluster()
     for name, text in (("token", "t"), ("ca.crt", "c"), ("namespace", "argocd\n")):
         (tmp_path / name).write_text(text)

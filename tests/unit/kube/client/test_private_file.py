@@ -45,7 +45,7 @@ def test_a_file_of_ones_own_and_one_that_is_not_there_are_fine(key: Path) -> Non
 def test_a_file_that_others_may_use_is_refused_with_what_to_type(key: Path, mode: int) -> None:
     key.chmod(mode)
     said = refusal(key)
-    assert said.startswith(f"{key}: ") and f"(mode {mode:04o})" in said and said.endswith(f"type: chmod 600 {key}")
+    assert said.startswith(f"{key}: ") and f"(mode {mode:04o})" in said and said.endswith(f"run: chmod 600 {key}")
     key.chmod(0o600)
     check_private(key)
 
@@ -53,7 +53,7 @@ def test_a_file_that_others_may_use_is_refused_with_what_to_type(key: Path, mode
 @pytest.mark.parametrize("mode", [0o702, 0o703, 0o707, 0o777])
 def test_a_folder_where_others_may_replace_the_file_is_refused(key: Path, mode: int) -> None:
     key.parent.chmod(mode)
-    assert refusal(key).endswith(f"type: chmod go-w {key.parent}")
+    assert refusal(key).endswith(f"run: chmod go-w {key.parent}")
     key.parent.chmod(mode | 0o1000)  # sticky, as /tmp is
     check_private(key)
 
@@ -138,7 +138,7 @@ async def test_a_plane_does_not_start_with_a_file_that_others_may_read(tmp_path:
     async with Plane.open(folder) as plane:
         await plane.tokens.ready()
     (tmp_path / name).chmod(0o644)
-    with pytest.raises(UserError, match=f"{name}: can be read or written by others .* type: chmod 600 "):
+    with pytest.raises(UserError, match=f"{name}: can be read or written by others .* run: chmod 600 "):
         async with Plane.open(folder):
             pass
     (tmp_path / name).chmod(0o600)

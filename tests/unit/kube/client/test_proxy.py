@@ -48,7 +48,7 @@ def test_a_proxy_that_cannot_be_used_is_refused() -> None:
 
 @pytest.mark.parametrize("server", ["http://[", "https://[::1", "https://api.example:99999", "https://api.example:x"])
 def test_a_malformed_server_is_a_clear_error(server: str) -> None:
-    with pytest.raises(UserError, match="server is no address; write it as https://host:6443"):
+    with pytest.raises(UserError, match="server is not a valid URL; write it as https://host:6443"):
         proxy_for(server, env=ENV)
-    with pytest.raises(UserError, match="server is no address"):
+    with pytest.raises(UserError, match="server is not a valid URL"):
         Wire(Connection(server=server))
