@@ -95,7 +95,7 @@ async def test_a_server_that_refuses_settings_at_first_makes_nobody_give_up_what
         await until(lambda: seen[0].refusals > 10)
         assert (await room.app())["metadata"]["finalizers"] == [FINALIZER]
         (said,) = vitals.unready()
-        assert said.startswith(f"{kind} is needed and cannot be listed: ") and said in caplog.text
+        assert said.startswith(f"{kind} is required, but cannot be listed: ") and said in caplog.text
         seen[0].error = None
         await until(lambda: not vitals.unready())
         await room.until_gone("argoproj.io/Application", "models", CONTROL)

@@ -92,7 +92,7 @@ def test_a_controller_that_sleeps_past_its_lease_changes_nothing_when_it_wakes(w
         work.until(HANG_SECONDS, lambda: handed_over(work, apps, slept), "what it had is taken")
     finally:
         one.go_on()  # the tests after this one count on three
-    work.until(HANG_SECONDS, lambda: "joins anew" in one.log(), "it notices")
+    work.until(HANG_SECONDS, lambda: "membership lost, joining again" in one.log(), "it notices")
     work.until(HANG_SECONDS, lambda: work.are_shared(3), "it is one of them again")
     assert not work.faults()
 

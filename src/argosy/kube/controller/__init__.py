@@ -1,6 +1,6 @@
-"""The small machine that all controllers run on: informers fill a cache, queues wake reconcilers.
+"""The controller runtime: informers fill a cache, work queues trigger reconcilers.
 
-In: controllers, a cluster. Out: `reconcile(key)`. Never: knows any kind by name, but for Leases.
+In: controllers, a cluster. Out: calls of `reconcile(key)`. Never: knows a kind by name, except Lease.
 """
 
 from argosy.kube.controller.addon import AddOn, Maker

@@ -1,7 +1,7 @@
-"""What an add-on is: an optional set of controllers, with the kinds that they bring.
+"""The AddOn type: an optional set of controllers with their CRDs.
 
-In: a name and perhaps a variant. Out: an AddOn. Never: knows who loads it. Built-in add-ons enter by the same door as a
-stranger's: the entry points `argosy.addons`.
+In: a name and an optional variant. Out: an AddOn. Never: knows who loads it. Built-in and third-party add-ons are both
+found by the entry point `argosy.addons`.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from argosy.kube.objects import Manifest
 
 @dataclass(frozen=True)
 class AddOn:
-    """A name, the controllers that run, and what must be there before they start."""
+    """The controllers of an add-on, and the objects that must exist before they start."""
 
     name: str
-    about: str = ""  # one sentence for people: what it plays, and that it plays
+    about: str = ""  # one sentence for users: what it simulates, and that it is a simulation
     controllers: Sequence[Controller] = ()
-    definitions: Sequence[Manifest] = ()  # of custom kinds; brought up to date at every start
-    first: Sequence[Manifest] = ()  # made where they do not exist yet, in this order
-    pod_logs: PodLogs | None = None  # whom the embedded cluster asks for what a Pod printed
-    admitters: Sequence[Admitter] = ()  # whom the embedded cluster asks before it stores a manifest of their kinds
-    performers: Sequence[Performer] = ()  # who does what objects of their kinds are asked
+    definitions: Sequence[Manifest] = ()  # CRDs, updated at every start
+    first: Sequence[Manifest] = ()  # created at the start if missing, in this order
+    pod_logs: PodLogs | None = None  # reads Pod logs for the embedded cluster
+    admitters: Sequence[Admitter] = ()  # run in the embedded cluster before a manifest of their kind is stored
+    performers: Sequence[Performer] = ()  # handle subresources of their kinds
     embedded_only: bool = False
-    metrics: Callable[[], str] | None = None  # what it counts, in Prometheus' text form
-    # What runs beside its controllers, from before their start until after their end; given the folder of the cluster
+    metrics: Callable[[], str] | None = None  # returns its metrics in the Prometheus text format
+    # Runs from before the start of the controllers until after their end; its argument is the folder of the cluster
     beside: Callable[[Path], AbstractAsyncContextManager[None]] | None = None
 
 
-Maker = Callable[[str], AddOn]  # given the variant's name, "" for the usual one; raises UserError for an unknown one
+Maker = Callable[[str], AddOn]  # takes the variant, "" for the default; raises UserError for an unknown variant

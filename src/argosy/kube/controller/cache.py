@@ -1,6 +1,7 @@
-"""What informers have seen of a cluster. Reading costs no call; what is read must not be changed.
+"""The in-memory cache that informers fill. Reading it costs no API call.
 
-In: manifests, from informers only. Out: manifests, by key, kind, namespace, owner, or an index of one's own.
+In: manifests, from informers only. Out: manifests by key, kind, namespace, owner or a custom index.
+Never: copies a manifest; callers must not change what they read.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class Cache:
         self.index("owner", _owners)
 
     def index(self, name: str, values: Index) -> None:
-        """From now on `find(name, value)` gives every manifest for which `values` names `value`."""
+        """Add an index: `find(name, value)` then returns every manifest for which `values` yields `value`."""
         self._indexes[name] = (values, {})
         for manifests in self._kinds.values():
             for key, manifest in manifests.items():
@@ -33,7 +34,7 @@ class Cache:
         return None if known is None else known.get(key)
 
     def list(self, kind: GroupKind, *, namespace: str = "", labels: Mapping[str, str] | None = None) -> Manifests:
-        """All of a kind; with `namespace` and `labels`, those that are in the one and carry all of the other."""
+        """List manifests of a kind, optionally only those in a namespace and with all of the labels."""
         known = self._kinds.get(kind, {})
         if namespace:
             _, entries = self._indexes["namespace"]
@@ -43,18 +44,18 @@ class Cache:
         return [manifest for manifest in found if not labels or _carries(manifest, labels)]
 
     def count(self) -> int:
-        """Of all kinds together."""
+        """Return the number of manifests of all kinds."""
         return sum(map(len, self._kinds.values()))
 
     def kinds(self) -> Iterable[GroupKind]:
-        """Those of which there was something once."""
+        """Return the kinds that have or had at least one manifest."""
         return [GroupKind(*kind) for kind in self._kinds]
 
     def keys(self, kind: GroupKind) -> Sequence[ResourceKey]:
         return tuple(self._kinds.get(kind, ()))
 
     def owned(self, uid: str) -> Manifests:
-        """Every manifest, of whatever kind, that names the owner with this uid."""
+        """List manifests of any kind with an ownerReference to this uid."""
         return self.find("owner", uid)
 
     def find(self, index: str, value: Hashable) -> Manifests:
@@ -64,7 +65,7 @@ class Cache:
     # -- for informers
 
     def put(self, manifest: Manifest) -> Manifest | None:
-        """What was there before."""
+        """Store a manifest and return the one that it replaces."""
         key = key_of(manifest)
         manifests = self._kinds.setdefault(key.group_kind, {})
         before = manifests.get(key)

@@ -1,4 +1,7 @@
-"""Time, passed in. In: nothing. Out: a Clock. Never: read by a controller from anywhere else."""
+"""Clocks that are passed to controllers, and waiting with them.
+
+In: durations, awaitables. Out: a Clock, results or TimeoutError. Never: used by a controller without being passed in.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +22,10 @@ class Timer(Protocol):
 
 class Clock(Protocol):
     def now(self) -> datetime:
-        """The time of day in UTC, for people and timestamps."""
+        """Return the wall-clock time in UTC, for users and timestamps."""
 
     def monotonic(self) -> float:
-        """Seconds that only grow, for durations."""
+        """Return monotonic seconds, for durations."""
 
     def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer: ...
 
@@ -39,7 +42,7 @@ class SystemClock:
 
 
 class BootClock(SystemClock):
-    """Its durations count the time too for which the machine sleeps, as those of every other machine do."""
+    """A clock whose durations include the time that the machine was suspended, so that Leases expire in time."""
 
     def monotonic(self) -> float:
         boot = getattr(time, "CLOCK_BOOTTIME", None)
@@ -65,7 +68,7 @@ async def sleep(clock: Clock, seconds: float) -> None:
 
 
 async def within(clock: Clock, seconds: float, work: Awaitable[T]) -> T:
-    """`work`'s answer; TimeoutError, and `work` cancelled, if it takes longer."""
+    """Return the result of `work`; if it takes longer, cancel it and raise TimeoutError."""
     task, limit = asyncio.ensure_future(work), asyncio.ensure_future(sleep(clock, seconds))
     try:
         await asyncio.wait({task, limit}, return_when=asyncio.FIRST_COMPLETED)
@@ -78,7 +81,7 @@ async def within(clock: Clock, seconds: float, work: Awaitable[T]) -> T:
 
 
 async def beside(other: asyncio.Task[Any], work: Awaitable[T]) -> T:
-    """`work`'s answer; what `other` fails with, and `work` cancelled, if that comes first."""
+    """Return the result of `work`; if `other` fails first, cancel `work` and raise the error of `other`."""
     task = asyncio.ensure_future(work)
     try:
         await asyncio.wait({task, other}, return_when=asyncio.FIRST_COMPLETED)
@@ -90,13 +93,13 @@ async def beside(other: asyncio.Task[Any], work: Awaitable[T]) -> T:
 
 
 def is_ended() -> bool:
-    """Whether somebody ends the task that asks; else a CancelledError is of something that it waited for."""
+    """True if the current task is being cancelled; else a CancelledError came from an awaited task."""
     me = asyncio.current_task()
     return me is None or me.cancelling() > 0
 
 
 async def let_go(task: asyncio.Future[Any]) -> None:
-    """Nobody asks for it any more, not even for why it failed."""
+    """Cancel a task and wait for its end; its exception is ignored."""
     if not task.done():
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -106,13 +109,13 @@ async def let_go(task: asyncio.Future[Any]) -> None:
 
 @dataclass(frozen=True)
 class Backoff:
-    """Waits that double from `first` up to `most`; each is spread by up to `jitter` of itself, downwards."""
+    """Delays in seconds that double from the first to the maximum, each reduced by a random share up to `jitter`."""
 
     first: float = 0.1
     most: float = 60.0
     jitter: float = 0.2
 
     def delay(self, failures: int) -> float:
-        """After so many failures in a row, counted from 1."""
+        """Return the delay after this number of consecutive failures, counted from 1."""
         whole = min(self.first * 2.0 ** min(failures - 1, 60), self.most)
         return whole * (1.0 - self.jitter * random.random())  # noqa: S311 - spreads load

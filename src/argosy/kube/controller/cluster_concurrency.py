@@ -1,8 +1,8 @@
-"""Who works in which place, where a place that does not answer must not keep all workers.
+"""Limits the number of concurrent reconciles per cluster, so that an unresponsive cluster does not block all workers.
 
-In: places, keys that want in with their projects, how many workers one project has. Out: whether one may come in;
-others are called as there is room. Never: waits; calls nobody while there is room and somebody waits for it; lets one
-project hold a place that another wants to work in.
+In: clusters, keys that request a slot with their projects, the number of workers of one project. Out: True if a key
+gets a slot; waiting keys are notified when a slot is free. Never: waits; leaves a slot free while a key waits for it;
+lets one project hold all slots of a cluster that another project needs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from argosy.kube.names import ResourceKey
 
 @dataclass(frozen=True, slots=True)
 class _Stay:
-    """A slot that one project holds in a room since a time."""
+    """A slot that one project has held since a time."""
 
     project: str
     since: float
@@ -28,8 +28,8 @@ class _Room:
     is_slow: Callable[[], bool]
     shares: Shares
     inside: dict[ResourceKey, _Stay] = field(default_factory=dict)
-    called: dict[ResourceKey, _Stay] = field(default_factory=dict)  # a slot is kept for each
-    waiting: dict[str, dict[ResourceKey, None]] = field(default_factory=dict)  # by project, in the order of arrival
+    called: dict[ResourceKey, _Stay] = field(default_factory=dict)  # notified keys, each with a reserved slot
+    waiting: dict[str, dict[ResourceKey, None]] = field(default_factory=dict)  # by project, in order of arrival
 
     @property
     def taken(self) -> int:
@@ -43,10 +43,10 @@ class _Room:
 
 
 class Admission:
-    """Slots in places, shared fairly by project.
+    """Slots in clusters, shared fairly by project.
 
-    One project has at most half of its workers in one place, and three quarters in all places. As many slots again are
-    in reserve for projects that have none in the place, so that none waits for another's pass to end.
+    One project has at most half of its workers in one cluster, and three quarters in all clusters. The same number of
+    slots is reserved for projects that have none in the cluster, so that none waits for another's reconcile to end.
     """
 
     def __init__(
@@ -58,18 +58,18 @@ class Admission:
         self._called: dict[ResourceKey, _Room] = {}
 
     def open(self, place: str, is_slow: Callable[[], bool]) -> None:
-        """In one that is slow there is one slot, and one in reserve for a project that has none there."""
+        """Add a cluster. While it is slow it has one slot, and one reserved for a project that has none there."""
         self._rooms[place] = _Room(is_slow, Shares(self._most, reserve=self._most, clock=self._clock))
 
     def close(self, place: str) -> None:
-        """Call all that wait for it, so that they learn of its end."""
+        """Remove a cluster and notify all waiting keys, so that they notice the removal."""
         room = self._rooms.pop(place)
         for key in [key for line in room.waiting.values() for key in line]:
             self._call(key)
         self._fill()
 
     def enter(self, place: str, key: ResourceKey, project: str = "") -> bool:
-        """False: there is no room; it is called when there is. A key that came in leaves by `leave`."""
+        """Return False if no slot is free; the key is notified when one is. A slot is returned by `release`."""
         room = self._rooms[place]
         if self._called.get(key) is room:
             self._forget(key)
@@ -92,22 +92,22 @@ class Admission:
         return any(key in room.inside for room in self._rooms.values())
 
     def ended(self, key: ResourceKey) -> None:
-        """Its turn is over. If it was called and did not come, being gone or another's by now, the next one is."""
+        """End the turn of a key. If it has an unused reservation, because it was deleted or moved, notify the next."""
         if key in self._called:
             self._forget(key)
             self._fill()
 
     def _forget(self, key: ResourceKey) -> None:
-        """Give back the slot that was kept for a key that was called."""
+        """Return the slot that is reserved for a notified key."""
         room = self._called.pop(key)
         stay = room.called.pop(key)
         room.shares.finish(stay.project, 0.0)
 
     def _fit(self, room: _Room) -> None:
-        """Set how many slots the room has beside what the other rooms have taken.
+        """Set the number of slots of a cluster, given the slots in use in the other clusters.
 
-        A room that is empty is open to one, whatever the others have. Only keys inside count against the reserve: one
-        project may be called to more rooms than it has workers.
+        An empty cluster always has one slot. Only active keys count against the reserve: one project may be notified
+        for more clusters than it has workers.
         """
         own, rooms = room.taken, self._rooms.values()
         slots = 1 if room.is_slow() else self._most
@@ -120,7 +120,7 @@ class Admission:
             pass
 
     def _call_next(self) -> bool:
-        """Call one key: into the room with the fewest inside. An empty one comes last, since its slot is not shared."""
+        """Notify one key of the cluster with the fewest slots in use; empty clusters last: their slot is not shared."""
         for room in sorted(self._rooms.values(), key=lambda room: (room.taken == 0, room.taken)):
             self._fit(room)
             if not room.waiting or (project := room.shares.choose(room.waiting)) is None:

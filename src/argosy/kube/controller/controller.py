@@ -1,4 +1,7 @@
-"""What a controller is: a name, what wakes it, and one function of one key."""
+"""The Controller protocol: a name, the kinds that it watches, and `reconcile(key)`.
+
+In: manifests. Out: keys to reconcile. Never: does I/O.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +19,15 @@ Mapper = Callable[[Manifest], Iterable[ResourceKey]]
 
 
 class Watch(NamedTuple):
-    """A change to any manifest of this kind wakes the keys that `to` names, of the manifest before and after."""
+    """On a change of any manifest of this kind, enqueue the keys that `to` returns for the old and new manifest."""
 
     kind: GroupKind
     to: Mapper
-    metadata_only: bool = False  # the cache holds whole manifests if any watch of the kind needs them
+    metadata_only: bool = False  # the cache still holds full manifests if another watch of the kind needs them
 
 
 class Requeue(NamedTuple):
-    after: float  # seconds; an earlier change of the key makes it unnecessary
+    after: float  # seconds; cancelled if the key is reconciled earlier
 
 
 @dataclass(frozen=True)
@@ -42,9 +45,9 @@ class Controller(Protocol):
     def watches(self) -> Sequence[Watch]: ...
 
     async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
-        """Read the whole state of `key`, take one step towards what it asks, and return.
+        """Read the whole state of `key`, take one step towards the desired state, and return.
 
-        Raises UserError: no retry until something changes. Anything else: retried with backoff.
+        After UserError the key is not retried until something changes; after any other error, with backoff.
         """
 
 
@@ -53,7 +56,7 @@ def itself(manifest: Manifest) -> Iterable[ResourceKey]:
 
 
 def owner(kind: GroupKind) -> Mapper:
-    """The owners of this kind that a manifest names."""
+    """Return a mapper from a manifest to its owners of this kind."""
 
     def owners(manifest: Manifest) -> Iterable[ResourceKey]:
         metadata = manifest["metadata"]

@@ -1,7 +1,7 @@
-"""An informer keeps one kind of a cluster in a cache: list, then watch, then list again if it must.
+"""An informer: keeps one kind of a cluster in the cache by list and watch, and lists again when necessary.
 
 In: a cluster's lists and watches. Out: a filled cache, and one call of every listener for each change. Never: misses a
-deletion (a new list is compared with the cache), nor tells of a version twice.
+deletion (a new list is compared with the cache); reports a version twice.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from argosy.kube.objects import Manifest, key_of
 
 log = logging.getLogger(__name__)
 
-Listener = Callable[[Manifest | None, Manifest | None], None]  # before (None: new), after (None: deleted)
-Report = Callable[[ArgosyError | None], None]  # what is in the way; None: nothing any more
+Listener = Callable[[Manifest | None, Manifest | None], None]  # old (None: created), new (None: deleted)
+Report = Callable[[ArgosyError | None], None]  # the lasting error; None: resolved
 
 RECONNECT = Backoff(first=0.2, most=30.0, jitter=0.5)
-NOT_SERVED = Backoff(first=0.5, most=5.0, jitter=0.2)  # asking costs little, and somebody may wait for a new CRD
+NOT_SERVED = Backoff(first=0.5, most=5.0, jitter=0.2)  # short: the request is cheap, and a user may wait for a new CRD
 REFUSALS = frozenset({401, 403, 405})
 # A watch that lost an event, or reported a false deletion, leaves the cache wrong until the next list. A false event
 # with the resourceVersion of the live object is not corrected: such an object counts as unchanged.
-RELIST_INTERVAL_SECONDS = 3600.0  # at least: a list follows the end of a watch, which servers end within minutes
-SHORT_WATCH = 1.0  # one that ends sooner counts as a failure: else a broken server is hammered
+RELIST_INTERVAL_SECONDS = 3600.0  # minimum: the list follows the end of a watch, which servers end within minutes
+SHORT_WATCH = 1.0  # seconds; a shorter watch counts as a failure, else a broken server would be flooded
 
 
 class Informer:
@@ -48,25 +48,25 @@ class Informer:
         kept: Callable[[Manifest], Manifest] = lambda manifest: manifest,
         afresh: bool = False,
     ) -> None:
-        """`refused`: how long to wait where the server will say no until a person changes that.
+        """`refused_backoff`: delays after a refusal that lasts until a person acts.
 
-        `kept`: what of a manifest is put into the cache. `afresh`: what the cache has is less than that.
+        `transform` is applied before a manifest is cached. `force_update`: the cache holds less than `transform` keeps.
         """
         self._cluster, self._kind, self._cache, self._clock = cluster, kind, cache, clock
         self._refused = refused
         self._namespace, self._labels, self._metadata_only = namespace, labels, metadata_only
         self._kept, self._afresh = kept, afresh
-        self._version = ""  # watch from here; empty: list first
+        self._version = ""  # resourceVersion to watch from; empty: list first
         self._listed_at = 0.0
         self._failures = 0
-        self._told = ""  # the last trouble that was logged, so that it is logged once
+        self._told = ""  # the last logged error, so that it is logged once
         self.listeners: list[Listener] = []
-        self.report: Report | None = None  # told of what lasts, and of every list that could be had
-        self.is_served = True  # as far as is known
-        self.synced = asyncio.Event()  # the cache is what the cluster had at some moment, even if that is nothing
+        self.report: Report | None = None  # called with lasting errors, and with None after every successful list
+        self.is_served = True  # as far as known
+        self.synced = asyncio.Event()  # the kind was listed once, or is not served
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """List and watch until cancelled."""
         while True:
             try:
                 if not self._version:
@@ -75,7 +75,7 @@ class Informer:
                     await self._try_relist()
                 await self._follow()
             except Gone as error:
-                log.info("%s: listing again: %s", self._kind, error.message)
+                log.info("watch expired, listing again: kind=%s error=%s", self._kind, error.message)
                 await self._pause(RECONNECT, relist=True)
             except ClusterError as error:
                 if error.code == 404:
@@ -89,7 +89,7 @@ class Informer:
         return self._clock.monotonic() - self._listed_at >= RELIST_INTERVAL_SECONDS
 
     async def _try_relist(self) -> None:
-        """List again. If the list fails, the watch goes on from its version, and the next list follows its end."""
+        """List again. If the list fails, watch from the last version, and list again after the next watch."""
         try:
             await self._relist()
         except ArgosyError as error:
@@ -97,7 +97,9 @@ class Informer:
                 raise
             if str(error) != self._told:
                 self._told = str(error)
-                log.log(loudness(error, logging.WARNING), "%s: cannot list; still watching: %s", self._kind, error)
+                log.log(
+                    loudness(error, logging.WARNING), "cannot list, still watching: kind=%s error=%s", self._kind, error
+                )
 
     async def _relist(self) -> None:
         started = self._clock.monotonic()
@@ -116,7 +118,7 @@ class Informer:
         self._synced()
 
     async def _follow(self) -> None:
-        """Returns when the server ends the watch; the next one goes on from what was seen last."""
+        """Watch until the server ends the watch; the next watch continues from the last version."""
         started, seen = self._clock.monotonic(), 0
         events = self._cluster.watch(
             self._kind,
@@ -134,7 +136,7 @@ class Informer:
                 self._take(event)
         if self._clock.monotonic() - started >= SHORT_WATCH:
             self._well()
-        else:  # also after events: a server that ends each watch after one would be asked without a pause
+        else:  # also after events: else a server that ends each watch after one event would be flooded
             await self._pause(RECONNECT, relist=not seen and self._failures >= 2)
 
     def _take(self, event: WatchEvent) -> None:
@@ -157,11 +159,11 @@ class Informer:
             listener(before, after)
 
     async def _not_served(self) -> None:
-        """A kind that does not exist has no objects. It may come later, and it may have just gone."""
+        """Clear the cache of a kind that the server does not serve; its CRD may be installed later."""
         for key in self._cache.keys(self._kind):
             self._tell(self._cache.drop(key), None)
         if not self._told:
-            log.debug("%s is not served yet", self._kind)
+            log.debug("kind is not served yet: kind=%s", self._kind)
             self._told = "not served"
         self.is_served = False
         self._synced()
@@ -170,19 +172,19 @@ class Informer:
     async def _trouble(self, error: ArgosyError) -> None:
         if str(error) != self._told:
             self._told = str(error)
-            log.log(loudness(error, logging.WARNING), "%s: %s", self._kind, error)
+            log.log(loudness(error, logging.WARNING), "cannot list or watch: kind=%s error=%s", self._kind, error)
         is_refused = isinstance(error, ClusterError) and error.code in REFUSALS
-        # Once may be a dropped connection. Twice may be a version that this server never had: list again.
+        # One failure may be a dropped connection. Two may mean a version that this server never had: list again.
         relist = is_refused or self._failures >= 1
         if self.report is not None and (relist or not self._version):
             self.report(error)
         await self._pause(self._refused if is_refused and self._refused else RECONNECT, relist=relist)
 
     def stumbled(self, error: Exception) -> None:
-        """For who runs it again after whatever `run` raised: what is not understood counts as no answer."""
+        """Reset after `run` raised an unexpected error, before it is run again; reports the error as transient."""
         self._version = ""
         if self.report is not None:
-            self.report(TransientError(f"{self._kind}: its answer is not understood: {type(error).__name__}"))
+            self.report(TransientError(f"{self._kind}: cannot process the server's answer: {type(error).__name__}"))
 
     def _synced(self) -> None:
         self.synced.set()
@@ -200,5 +202,5 @@ class Informer:
 
 
 def _state(manifest: Manifest) -> tuple[str, str]:
-    """The same object is told again in another version of its kind, once the server prefers that one."""
+    """Return apiVersion and resourceVersion: an unchanged object is cached again if its preferred version changes."""
     return manifest["apiVersion"], manifest["metadata"].get("resourceVersion") or ""

@@ -1,8 +1,8 @@
-"""Everything that a cluster serves, in one cache: an informer for each kind, as kinds come and go.
+"""An informer for every watched kind of a cluster, in one cache; informers start and stop as CRDs come and go.
 
-In: a cluster, which kinds count, which kinds define others, which nobody can do without. Out: a filled cache, and one
-call for each change. Never: takes a kind that cannot be read for empty; forgets what it knew of a kind because the
-server was away; keeps more than metadata of a kind that nobody reads more of.
+In: a cluster, a filter of kinds, the kinds that define others (CRDs), and the required kinds. Out: a filled cache, and
+one call for each change. Never: treats a kind that cannot be listed as empty; drops cached objects because the server
+is unreachable; keeps more than metadata of a kind whose full objects are not needed.
 """
 
 from __future__ import annotations
@@ -29,32 +29,32 @@ log = logging.getLogger(__name__)
 IsWatched = Callable[[GroupKind, Sequence[str]], bool]  # a kind, and the verbs that it is served with
 
 AWAY = Backoff(first=0.2, most=30.0, jitter=0.5)
-REFUSED = Backoff(first=30.0, most=600.0, jitter=0.2)  # somebody must change a role first
-LOOKS = (0.3, 0.5, 1.0, 2.0, 4.0)  # a definition is there before its kind is served: how often to look for that
-BETWEEN_LOOKS = 0.2  # at least: many definitions come together
-ANYWAY = 120.0  # what other servers bring needs no definition
-GIVEN_UP = 3  # after so many refusals to list a kind, nobody waits for it any longer
-ALONE = 6  # the same where it gives no answer, and others do: about twelve seconds
+REFUSED = Backoff(first=30.0, most=600.0, jitter=0.2)  # a person must change a role first
+LOOKS = (0.3, 0.5, 1.0, 2.0, 4.0)  # seconds between discoveries after a CRD change: its kind is served a little later
+BETWEEN_LOOKS = 0.2  # seconds, minimum: many CRDs change together
+ANYWAY = 120.0  # seconds between discoveries: kinds of extension API servers have no CRD
+GIVEN_UP = 3  # refused lists of a kind after which `wait_synced` does not wait for it
+ALONE = 6  # failed lists of a kind, while other kinds work, after which it does not wait: about twelve seconds
 
 
 class Thrift(Protocol):
-    """What may be left out of the cache."""
+    """Decides which parts of manifests the cache keeps."""
 
     def is_read(self, kind: GroupKind) -> bool:
-        """Whether more than metadata is read of a kind, whatever there is of it."""
+        """True if full objects of the kind are always needed."""
 
     def is_wanted(self, manifest: Manifest) -> bool:
-        """Whether all of this one is read, and so all of its kind."""
+        """True if this object, cached as metadata, requires full objects of its kind."""
 
     def is_short(self, manifest: Manifest) -> bool:
-        """Whether all of it is read, and it is not all there."""
+        """True if the full object is needed, but the cached one was trimmed."""
 
     def kept(self, manifest: Manifest) -> Manifest:
-        """The same, or without what nobody reads of it."""
+        """Return the manifest without the fields that are not needed."""
 
 
 class Lavish:
-    """Everything is kept."""
+    """A policy that keeps full manifests of all kinds."""
 
     def is_read(self, kind: GroupKind) -> bool:
         return True
@@ -71,14 +71,14 @@ class Lavish:
 
 @dataclass
 class _Followed:
-    """One kind that is in the cache."""
+    """A watched kind and its informer."""
 
     version: str
     is_whole: bool
     informer: Informer
     task: asyncio.Task[None]
     failures: int = 0
-    settled: asyncio.Event = field(default_factory=asyncio.Event)  # listed, or reported
+    settled: asyncio.Event = field(default_factory=asyncio.Event)  # the first list succeeded or failed for good
 
 
 class Everything:
@@ -95,28 +95,28 @@ class Everything:
         at_once: int = 8,
         thrift: Thrift | None = None,
     ) -> None:
-        """A change of any object of `definitions` is a reason to look for kinds that came or went.
+        """A change of any object of the definition kinds (CRDs) triggers discovery.
 
-        `needed` are followed whatever `is_watched` says, and waited for, however long it takes to list them.
+        Required kinds are watched regardless of `is_watched`, and `wait_synced` waits for them without a time limit.
         """
         self._thrift: Thrift = thrift or Lavish()
-        self._read: set[GroupKind] = set()  # of these whole manifests are wanted
+        self._read: set[GroupKind] = set()  # kinds whose full manifests are needed
         self._cluster, self._is_watched, self._cache, self._clock = cluster, is_watched, cache, clock
         self._gentle = _Gentle(cluster, at_once)
         self._on_change = on_change
         self._definitions, self._needed = frozenset(definitions), frozenset(needed)
         self._followed: dict[GroupKind, _Followed] = {}
-        self._asides: dict[GroupKind, asyncio.Task[None]] = {}  # watches of definitions, for their changes alone
+        self._asides: dict[GroupKind, asyncio.Task[None]] = {}  # watches of definition kinds, only to trigger discovery
         self._absent: set[GroupKind] = set()
         self._looks = len(LOOKS)
         self._woken = asyncio.Event()
         self._looked = asyncio.Event()
-        self._told = asyncio.Event()  # something about a kind, since it was asked last
+        self._told = asyncio.Event()  # the state of a kind has changed since the last clear
         self._troubles: dict[GroupKind, ArgosyError] = {}
         self._context = contextvars.copy_context()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Discover kinds and run their informers until cancelled."""
         self._context, failures = contextvars.copy_context(), 0
         try:
             while True:
@@ -124,7 +124,7 @@ class Everything:
                     catalog = await self._cluster.kinds()
                 except ArgosyError as error:
                     failures += 1
-                    log.log(loudness(error, logging.WARNING), "which kinds there are cannot be asked: %s", error)
+                    log.log(loudness(error, logging.WARNING), "API discovery failed: error=%s", error)
                     await sleep(self._clock, AWAY.delay(failures))
                     continue
                 failures = 0
@@ -137,32 +137,32 @@ class Everything:
             self._asides.clear()
 
     async def synced(self) -> None:
-        """Until every kind that was found at first has been listed once; those that cannot be are in `troubles`.
+        """Wait until every kind of the first discovery was listed once; kinds that cannot be listed are in `errors`.
 
-        None of those that are needed may be among them: a server that starts may refuse anything, and soon no longer.
+        Required kinds are always waited for: a server that starts may refuse any request for a short time.
         """
         await self._looked.wait()
         for kind in tuple(self._followed):
             while (each := self._followed.get(kind)) is not None and not each.settled.is_set():
-                await each.settled.wait()  # and again, where all of it was wanted meanwhile
+                await each.settled.wait()  # loop: the informer may have been replaced meanwhile to get full objects
         said: Sequence[str] = ()
         while lacking := self.lacking():
             if lacking != said:
-                log.warning("nothing is begun yet: %s", "; ".join(lacking))
+                log.warning("waiting for the initial list of required kinds: %s", "; ".join(lacking))
             said = lacking
             self._told.clear()
             await self._told.wait()
 
     def lacking(self) -> list[str]:
-        """Of those that are needed, why each that is not known is not."""
+        """List the reasons why required kinds are not synced yet."""
         return [
-            f"{kind} is needed and cannot be listed: {self._troubles.get(kind) or 'the cluster does not serve it yet'}"
+            f"{kind} is required, but cannot be listed: {self._troubles.get(kind) or 'the cluster does not serve it'}"
             for kind in sorted(self._needed)
             if not self.knows(kind)
         ]
 
     def look_again(self) -> None:
-        """`is_watched`, or the thrift, gives other answers now."""
+        """Discover again, because the results of `is_watched` or the cache policy have changed."""
         for kind in tuple(self._followed):
             if any(map(self._thrift.is_short, self._cache.list(kind))):
                 self._read.add(kind)
@@ -171,41 +171,41 @@ class Everything:
 
     @property
     def kinds(self) -> frozenset[GroupKind]:
-        """Those that are followed, whether or not they can be listed."""
+        """All watched kinds, including those that cannot be listed."""
         return frozenset(self._followed)
 
     def reads(self, kind: GroupKind) -> bool:
-        """As `knows`, for who reads whole manifests: where only metadata is kept, all of the kind comes soon."""
+        """Like `is_synced`, but require full manifests: a kind cached as metadata is listed again in full."""
         self._want(kind)
         return self.knows(kind)
 
     def knows(self, kind: GroupKind) -> bool:
-        """Has the cache all of this kind, but for what is on its way? If not, its silence means nothing."""
+        """True if the cache has all objects of this kind. If False, an object missing in the cache may still exist."""
         if kind in self._troubles or not self.knew(kind):
             return False
-        # k8s: a server that starts may not find what it serves, and there was something of what is needed
+        # k8s: a server that starts may not serve all kinds yet, and required kinds were served before
         return kind not in self._needed or self._followed[kind].informer.is_served
 
     def knew(self, kind: GroupKind) -> bool:
-        """Had the cache all of this kind at some moment? So it may be old, where the server is away."""
+        """True if the cache had all objects of this kind once; it may be stale while the server is unreachable."""
         followed = self._followed.get(kind)
         return followed is not None and followed.informer.synced.is_set()
 
     @property
     def troubles(self) -> Mapping[GroupKind, ArgosyError]:
-        """Kinds of which the cache may say too little, and why."""
+        """Errors by kind; the cache of these kinds may be incomplete."""
         return self._troubles
 
     def why_unlisted(self, kind: GroupKind) -> str:
-        """Say why a kind cannot be listed; empty if it can, or if the server refuses it by its rules."""
+        """Return why a kind cannot be listed; empty if it can, or if the server refuses it (401, 403, 405)."""
         error = self._troubles.get(kind)
         is_refusal = isinstance(error, ClusterError) and error.code in REFUSALS
         return "" if error is None or is_refusal else str(error)
 
-    # -- which kinds
+    # -- discovery
 
     async def _rest(self) -> None:
-        """Until somebody says that kinds change, or it is time to look anyway."""
+        """Wait for a definition change or the next interval."""
         await sleep(self._clock, BETWEEN_LOOKS)
         pause = LOOKS[self._looks] if self._looks < len(LOOKS) else ANYWAY
         self._looks += 1
@@ -219,15 +219,14 @@ class Everything:
         wanted = {
             kind: info.version
             for kind, info in catalog.items()
-            if {"list", "watch"}.issubset(info.verbs)
-            and (kind in self._needed or self._is_watched(kind, info.verbs))
+            if {"list", "watch"}.issubset(info.verbs) and (kind in self._needed or self._is_watched(kind, info.verbs))
         }
         await self._leave([kind for kind in self._followed if kind not in wanted], catalog)
         for kind, version in wanted.items():
             known = self._followed.get(kind)
             if known is not None and known.version == version:
                 continue
-            if known is not None:  # what is cached stays, and is told again in the other version
+            if known is not None:  # cached objects stay, and are updated to the other version
                 await _end([known.task])
                 known.settled.set()
             self._followed[kind] = self._follow(kind, version)
@@ -237,7 +236,7 @@ class Everything:
         self._told.set()
 
     async def _leave(self, kinds: Sequence[GroupKind], catalog: Catalog) -> None:
-        """A kind that is not served counts as gone when it is missing twice: a server that starts may forget some."""
+        """Stop informers. A kind counts as removed if two discoveries miss it: a starting server may omit kinds."""
         absent = {kind for kind in kinds if kind not in catalog}
         gone = [kind for kind in kinds if kind in catalog or kind in self._absent]
         self._absent = absent - set(gone)
@@ -254,7 +253,7 @@ class Everything:
     # -- one kind
 
     def _want(self, kind: GroupKind) -> None:
-        """Its objects are told anew, whole. Until they are, the cache does not know the kind."""
+        """Cache full objects of the kind. Until they are listed, the kind is not synced."""
         if kind in self._read:
             return
         self._read.add(kind)
@@ -263,9 +262,9 @@ class Everything:
             self._tell_anew(kind)
 
     def _tell_anew(self, kind: GroupKind) -> None:
-        log.debug("%s: whole from now on", kind)
+        log.debug("caching full objects: kind=%s", kind)
         followed = self._followed[kind]
-        followed.task.cancel()  # it may be this very task: then it ends when it waits next
+        followed.task.cancel()  # if this is the current task, it ends at its next await
         self._followed[kind] = self._follow(kind, followed.version, afresh=True)
         followed.settled.set()
 
@@ -277,7 +276,7 @@ class Everything:
             self._cache,
             metadata_only=not is_whole,
             clock=self._clock,
-            refused=None if kind in self._needed else REFUSED,  # all else waits for it
+            refused=None if kind in self._needed else REFUSED,  # everything waits for required kinds
             kept=self._thrift.kept if is_whole else _metadata,
             afresh=afresh,
         )
@@ -291,9 +290,7 @@ class Everything:
         return followed
 
     def _watch_aside(self, kind: GroupKind) -> asyncio.Task[None]:
-        informer = Informer(
-            self._gentle, kind, Cache(), metadata_only=True, clock=self._clock, refused=REFUSED
-        )
+        informer = Informer(self._gentle, kind, Cache(), metadata_only=True, clock=self._clock, refused=REFUSED)
         informer.listeners.append(lambda before, after: self._woken.set())
         return self._keep(kind, informer)
 
@@ -303,13 +300,13 @@ class Everything:
             while True:
                 try:
                     await informer.run()
-                except Exception as error:  # one kind that cannot be understood must not end the others
+                except Exception as error:  # a failure of one kind must not stop the others
                     failures += 1
-                    log.exception("%s: listing again", kind)
+                    log.exception("informer failed, listing again: kind=%s", kind)
                     informer.stumbled(error)
                     await sleep(self._clock, AWAY.delay(failures))
 
-        # Whoever wants a kind first may be at something else: the watch is not about that, and outlives it.
+        # Not the context of the caller: the informer outlives the reconcile that needed the kind first.
         return asyncio.create_task(keep(), name=f"everything {kind}", context=self._context.copy())
 
     def _report(self, kind: GroupKind, followed: _Followed, error: ArgosyError | None) -> None:
@@ -321,14 +318,14 @@ class Everything:
             return
         followed.failures += 1
         self._troubles[kind] = error
-        # A server that is away will come back and is waited for; one that says no may do so for ever, and so may one
-        # that another server stands behind: a kind that fails alone.
+        # Wait for an unreachable server, because it comes back. A refusal may last for ever, and so may the failure of
+        # a single kind, whose extension API server may be down.
         is_no = isinstance(error, ClusterError) and (error.code in REFUSALS or followed.failures >= GIVEN_UP)
         if is_no or (followed.failures >= ALONE and self._answers()):
             followed.settled.set()
 
     def _answers(self) -> bool:
-        """Whether some kind is listed and watched as it should be."""
+        """True if at least one kind is listed and watched without errors."""
         return any(each.settled.is_set() and not each.failures for each in self._followed.values())
 
     def _tell_metadata(self, before: Manifest | None, after: Manifest | None) -> None:
@@ -339,12 +336,12 @@ class Everything:
     def _tell(self, before: Manifest | None, after: Manifest | None) -> None:
         try:
             self._on_change(before, after)
-        except Exception:  # one manifest that nobody can read must not end the watch of its kind
-            log.exception("nobody is told of this change")
+        except Exception:  # a manifest that the listener cannot handle must not end the watch of its kind
+            log.exception("change listener failed")
 
 
 class _Gentle:
-    """The same cluster, with few lists at a time."""
+    """A ClusterReader that limits concurrent lists."""
 
     def __init__(self, cluster: ClusterReader, at_once: int) -> None:
         self._cluster = cluster
@@ -365,7 +362,7 @@ class _Gentle:
 
 
 def _metadata(manifest: Manifest) -> Manifest:
-    """Without who wrote it; also where a server gives more than it was asked for."""
+    """Keep only metadata, without managedFields, even if the server returned the full object."""
     metadata = {name: each for name, each in manifest["metadata"].items() if name != "managedFields"}
     return {"apiVersion": manifest["apiVersion"], "kind": manifest["kind"], "metadata": metadata}
 

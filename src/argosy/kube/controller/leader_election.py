@@ -1,12 +1,15 @@
-"""One leader of many, by a Lease. In: a cluster, a name, work. Out: the work runs in at most one process at a time.
+"""Leader election with a Lease.
 
-Never: compares another machine's clock with ours. A candidate waits until *it* has seen the Lease unchanged for the
-whole lease; the leader stops before that, counted from before its last renewal was sent. All writes carry the version
-that was read, so of two who take at once one gets a Conflict.
+In: a cluster, a name, work. Out: the work runs in at most one process at a time. Never: compares the clocks of two
+machines.
 
-A process that was stopped and goes on does not know at once that it leads no longer: so whatever the work changes
-needs a permit, at the latest when it is sent to a server. None is given once the Lease should have been renewed, and no
-call that was `carried` goes on when the Lease is over.
+A candidate waits until *it* has seen the Lease unchanged for the whole lease duration; the leader stops before that,
+counted from before it sent its last renewal. All writes carry the resourceVersion that was read, so if two candidates
+take the Lease at once, one gets a Conflict.
+
+A process that was suspended does not notice at once that it lost the lead, so every write of the work needs a permit,
+checked at the latest when the request is sent. No permit is given once the Lease should have been renewed, and no call
+of `run_write` continues after the Lease has expired.
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Terms:
-    """k8s: client-go's defaults. The gap between `lease` and `renew_deadline` is the leader's time to stop working."""
+    """Durations in seconds. k8s: client-go's defaults. The leader has `lease - renew_deadline` to stop working."""
 
     lease: float = 15.0
     renew_deadline: float = 10.0
@@ -62,10 +65,10 @@ async def lead(
     terms: Terms = Terms(),
     clock: Clock = BOOT_CLOCK,
 ) -> None:
-    """Run `work` whenever we lead. Ends when `work` ends by itself, or when cancelled; both release the Lease.
+    """Run `work` while this process leads. Ends when `work` ends or on cancellation; both release the Lease.
 
-    Where leadership is lost, `work` is cancelled, `on_lost` is called, and we are a candidate again. `stands` is given
-    the election before it begins, for who wants to know how it goes.
+    If leadership is lost, `work` is cancelled, `on_lost` is called, and this process is a candidate again.
+    `on_election` is called once with the election before it starts, to observe it.
     """
     key = ResourceKey("coordination.k8s.io", "Lease", namespace, name)
     election = Election(cluster, key, identity or own_identity(), terms, clock)
@@ -73,26 +76,26 @@ async def lead(
     while True:
         await election.win()
         election.leads = True
-        log.info("%s: %s leads", key, election.identity)
+        log.info("became leader: lease=%s identity=%s", key, election.identity)
         permit = Step(str(key), election.is_valid, election.ends, terms.lease - terms.renew_deadline, clock)
-        with wholly_under(permit):  # but not the election, which must go on
+        with wholly_under(permit):  # not the renewal, which must continue
             working = asyncio.ensure_future(work())
         keeping = asyncio.create_task(election.keep())
         try:
             await asyncio.wait({working, keeping}, return_when=asyncio.FIRST_COMPLETED)
             if keeping.done():
-                log.warning("%s: %s lost the lead", key, election.identity)
+                log.warning("lost leadership: lease=%s identity=%s", key, election.identity)
                 permit.take_away()
                 on_lost()
         finally:
-            await _cancelled(working)  # the Lease is kept while the work comes to its end
+            await _cancelled(working)  # the Lease is renewed until the work has ended
             await _cancelled(keeping)
             election.leads = False
-            if keeping.cancelled():  # still ours
+            if keeping.cancelled():  # the Lease is still held
                 await election.release()
         if keeping.cancelled():
             return working.result()
-        keeping.result()  # whatever it did not expect
+        keeping.result()  # raises an unexpected error
 
 
 async def _cancelled(task: asyncio.Future[None]) -> None:
@@ -109,39 +112,39 @@ class Election:
         self._heard_at = clock.monotonic()
         self.identity = identity
         self.leads = False
-        # Who leads, when that changes (empty: this one), and when the Lease may be taken at the earliest.
+        # Called when the leader changes: its identity (empty: this process), and when its Lease can be taken.
         self.told: Callable[[str, str], None] = lambda leader, until: None
         self._leader: str | None = None
 
     def free_in(self) -> float:
-        """Seconds until another's Lease may be taken, if its holder renews it no more; 0 if nobody else holds it."""
+        """Return the seconds until another's Lease can be taken if it is not renewed; 0 if no other holds it."""
         if self._seen is None or _holder(self._seen) in ("", self.identity):
             return 0.0
         return max(0.0, self._seen_at + self._lease_seconds(self._seen) - self._clock.monotonic())
 
     def free_at(self) -> str:
-        """The time of day of `free_in`, for people."""
+        """Format the wall-clock time at which another's Lease can be taken."""
         at = self._clock.now().astimezone(UTC) + timedelta(seconds=math.ceil(self.free_in()))
         return f"{at:%H:%M:%S} UTC"
 
     def is_valid(self) -> bool:
-        """Whether a call that begins now has its time before our Lease ends."""
+        """True if a call that starts now has enough time before our Lease ends."""
         return self._left() > 0.0
 
     def ends(self) -> float:
-        """When our Lease does, by the clock, as it was renewed last."""
+        """Return the monotonic time at which our Lease expires."""
         return self._renewed_at + self._terms.lease
 
     def overdue(self) -> float:
-        """For how many seconds our Lease should have been renewed; 0 while it is valid."""
+        """Return the seconds since our Lease expired; 0 while it is valid."""
         return max(0.0, self._clock.monotonic() - self.ends())
 
     def silence(self) -> float:
-        """Seconds since the server last told who leads."""
+        """Return the seconds since the Lease was last read."""
         return self._clock.monotonic() - self._heard_at
 
     async def win(self) -> None:
-        """Returns when the Lease is ours."""
+        """Return when this process holds the Lease."""
         spread = Backoff(first=self._terms.retry, most=self._terms.retry, jitter=0.2)
         while True:
             try:
@@ -151,7 +154,7 @@ class Election:
                 if (holder := _holder(self._seen or {})) not in ("", self.identity):
                     self._tell(holder)
             except (ArgosyError, TimeoutError) as error:
-                self._fail("taken", error)
+                self._fail("acquire", error)
             await sleep(self._clock, spread.delay(1))
 
     def _tell(self, leader: str) -> None:
@@ -159,11 +162,11 @@ class Election:
             self._leader = leader
             self.told(leader, self.free_at() if leader else "")
             if leader:
-                waits = "%s: %s leads, and %s waits until %s, when the Lease of the leader ends unless it is renewed"
+                waits = "waiting for the lead: lease=%s leader=%s identity=%s expires_unless_renewed=%s"
                 log.info(waits, self._key, leader, self.identity, self.free_at())
 
     async def keep(self) -> None:
-        """Returns when the Lease is lost: taken by another, or not renewed in time."""
+        """Renew the Lease until it is lost: taken by another process, or not renewed in time."""
         while True:
             await sleep(self._clock, min(self._terms.retry, self._left()))
             if self._left() <= 0:
@@ -172,26 +175,32 @@ class Election:
                 if not await within(self._clock, self._left(), self._take()):
                     return
             except (ArgosyError, TimeoutError) as error:
-                self._fail("renewed", error)
+                self._fail("renew", error)
 
     def _fail(self, what: str, error: BaseException) -> None:
-        log.log(loudness(error, logging.INFO), "%s: not %s: %s", self._key, what, str(error) or "no answer in time")
+        log.log(
+            loudness(error, logging.INFO),
+            "cannot %s the Lease: lease=%s error=%s",
+            what,
+            self._key,
+            str(error) or "no answer in time",
+        )
 
     def _left(self) -> float:
         return self._renewed_at + self._terms.renew_deadline - self._clock.monotonic()
 
     async def release(self) -> None:
-        """Let the next one lead at once. If it cannot be done, the Lease runs out by itself."""
+        """Release the Lease, so that another process can lead at once. If that fails, the Lease expires."""
         if self._seen is None or _holder(self._seen) != self.identity:
             return
         spec = {**self._seen["spec"], "holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": self._stamp()}
         try:
             await within(self._clock, self._terms.retry, self._cluster.replace({**self._seen, "spec": spec}))
         except (ArgosyError, TimeoutError) as error:
-            log.info("%s: not released: %s", self._key, str(error) or "no answer in time")
+            log.info("cannot release the Lease: lease=%s error=%s", self._key, str(error) or "no answer in time")
 
     async def _take(self) -> bool:
-        """Create, take over or renew, if the rules let us. False: another leads."""
+        """Create, take over or renew the Lease if allowed. False: another process leads."""
         began = self._clock.monotonic()
         live = await self._cluster.get(self._key)
         self._heard_at = self._clock.monotonic()
@@ -210,10 +219,10 @@ class Election:
         return True
 
     async def _still_ours(self) -> bool:
-        """Somebody wrote to our Lease, if only a label: who holds it decides; it is renewed by the next try."""
+        """After a write conflict: raise if the Lease is still ours (the next try renews it), else return False."""
         live = await self._cluster.get(self._key)
         if live is None or _holder(live) == self.identity:
-            raise ClusterError("the Lease was changed by another", code=409, key=self._key)
+            raise ClusterError("the Lease was changed by another client", code=409, key=self._key)
         return False
 
     def _may_take(self, live: Manifest) -> bool:

@@ -1,7 +1,7 @@
-"""Whether a cluster answers, asked again and again; calls of one that does not come to an end.
+"""Liveness probing of a cluster, and a client whose calls fail as soon as the cluster stops answering.
 
-In: a question that costs little. Out: why it does not answer, in a sentence; the same cluster with calls that end.
-Never: waits for an answer for ever; gives a cluster up because of one answer that was lost; ends because of one.
+In: a cheap request. Out: the reason why the cluster does not answer; a wrapped cluster whose calls end.
+Never: waits for an answer for ever; declares a cluster dead because of one lost answer; stops after an error.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from argosy.kube.objects import Manifest
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
-BETWEEN: Final = 5.0  # seconds from an answer to the next question
-AGAIN: Final = 1.0  # after none
-LONGEST: Final = 10.0  # that an answer may take
-PATIENCE: Final = 15.0  # without an answer: then it is said
-SLOW: Final = 2.0  # an answer that takes longer: others need not wait for this one
+BETWEEN: Final = 5.0  # seconds from an answer to the next probe
+AGAIN: Final = 1.0  # seconds to the next probe after a failure
+LONGEST: Final = 10.0  # timeout of a probe in seconds
+PATIENCE: Final = 15.0  # seconds without an answer after which the cluster counts as dead
+SLOW: Final = 2.0  # seconds; a slower cluster gets fewer workers
 REFUSED: Final = frozenset({401, 403})
 
 
 class Pulse:
-    """`said` is why there is no answer; empty while there is, or while it is too early to say."""
+    """Probes a cluster. `failure` is why it does not answer; empty while it does, or for the first seconds without."""
 
     def __init__(self, ask: Callable[[], Awaitable[object]], clock: Clock = SYSTEM_CLOCK) -> None:
         self._ask, self._clock = ask, clock
         self.said = ""
-        self.beats = asyncio.Event()  # it has answered, and nothing was in the way since
-        self.stopped = asyncio.Event()  # there is a reason to say
-        self._since = clock.monotonic()  # of the last answer
+        self.beats = asyncio.Event()  # the cluster answered, and has not been declared dead since
+        self.stopped = asyncio.Event()  # the cluster is declared dead
+        self._since = clock.monotonic()  # time of the last answer
         self._asked: float | None = None
 
     @property
@@ -46,7 +46,7 @@ class Pulse:
         return late or not self.beats.is_set()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Probe until cancelled."""
         while True:
             self._asked = self._clock.monotonic()
             try:
@@ -58,8 +58,8 @@ class Pulse:
             except ArgosyError as error:
                 self._missed(str(error), is_certain=isinstance(error, Untrusted))
             except Exception:
-                log.exception("whether a cluster answers cannot be told")
-                self._missed("its answer is not understood; see the log of the controller", is_certain=False)
+                log.exception("liveness probe failed unexpectedly")
+                self._missed("cannot process the cluster's answer; see the controller log", is_certain=False)
             else:
                 self._answered()
             self._asked = None
@@ -71,14 +71,14 @@ class Pulse:
         self.beats.set()
 
     def _missed(self, said: str, *, is_certain: bool) -> None:
-        """A refusal lasts until somebody changes something; silence may pass."""
+        """Record a failed probe. A refusal is certain, because a person must act; other failures may be temporary."""
         if is_certain or self._clock.monotonic() - self._since >= PATIENCE:
             self.said = said
             self.beats.clear()
             self.stopped.set()
 
     async def lasting(self, work: Coroutine[Any, Any, T]) -> T:
-        """The answer to a call; Unavailable as soon as nobody answers any more."""
+        """Return the result of a call; raise ApiServerUnavailable as soon as the cluster is declared dead."""
         task, end = asyncio.ensure_future(work), asyncio.ensure_future(self.stopped.wait())
         try:
             await asyncio.wait({task, end}, return_when=asyncio.FIRST_COMPLETED)
@@ -95,7 +95,7 @@ async def _started(work: Awaitable[T]) -> T:
 
 
 class Living:
-    """The same cluster: its calls last no longer than it answers. Implements `Cluster`."""
+    """A `Cluster` whose calls fail when the cluster is declared dead, instead of waiting for their timeouts."""
 
     def __init__(self, cluster: Cluster, pulse: Pulse) -> None:
         self._cluster, self._lasting = cluster, pulse.lasting

@@ -1,6 +1,6 @@
-"""What lines of a log are about: fields that go along with whatever is logged while somebody is at something.
+"""Log fields of the current task, which are added to every log line that it writes.
 
-In: names and values. Out: those in force where a line is written. Never: logs; more than names and revisions.
+In: names and values. Out: the fields of the current task. Never: logs; holds more than names and revisions.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _current: Final[ContextVar[dict[str, str] | None]] = ContextVar("about", default
 
 
 def fields() -> Mapping[str, str]:
-    """Those of this task, and of whoever began it."""
+    """Return the fields of this task, including those inherited from the task that started it."""
     return _current.get() or {}
 
 
 @contextmanager
 def about(**more: str) -> Iterator[None]:
-    """Whatever this task logs, and those that it begins, is about these, too."""
+    """Add fields to the log lines of this task, and of tasks that it starts."""
     before = _current.set({**fields(), **more})
     try:
         yield
@@ -31,12 +31,12 @@ def about(**more: str) -> Iterator[None]:
 
 
 def about_object(key: ResourceKey) -> dict[str, str]:
-    """By its kind: `application=argocd/web`."""
+    """Return the log field of an object, named by its kind: `application=argocd/web`."""
     return {key.kind.lower(): f"{key.namespace}/{key.name}" if key.namespace else key.name}
 
 
 def note(**more: str) -> None:
-    """What became known meanwhile; forgotten with what it is noted of. Without such, nobody asks for it."""
+    """Add fields to the innermost `with_log_fields` block; without such a block, do nothing."""
     known = _current.get()
     if known is not None:
         known.update((name, value) for name, value in more.items() if value)

@@ -1,6 +1,6 @@
-"""Asks a cluster that is away until it answers, for who cannot begin without it.
+"""Retries a call until the API server is reachable, for startup code that needs an answer.
 
-In: a question. Out: its answer. Never: asks again where somebody must act first: what is refused stays so.
+In: a call. Out: its result. Never: retries after a refusal, which lasts until a person acts.
 """
 
 from __future__ import annotations
@@ -28,5 +28,5 @@ async def insist(ask: Callable[[], Awaitable[T]], clock: Clock = SYSTEM_CLOCK) -
         except TransientError as error:
             failures += 1
             pause = AWAY.delay(failures)
-            log.warning("the API server is away, and asked again in %.1f s: %s", pause, error)
+            log.warning("API server is not reachable, retrying: seconds=%.1f error=%s", pause, error)
         await sleep(clock, pause)

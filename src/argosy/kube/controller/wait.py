@@ -1,7 +1,7 @@
-"""Waiting for a cluster to become as it should be.
+"""Waits until objects of a cluster satisfy a condition.
 
-In: what to look at, when it is done, how long at most. Out: whether it came to be. Never: asks every few seconds
-where it may watch (it lists once, then watches); gives up because a watch ended or is not allowed.
+In: objects, a condition, a timeout. Out: True if the condition was met in time. Never: polls if it can watch (it lists
+once, then watches); gives up because a watch ended or is forbidden.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ Named = Mapping[str, Manifest]
 Look = Callable[[], Awaitable[Listing]]
 
 AGAIN = Backoff(first=0.1, most=5.0, jitter=0.2)
-UNWATCHED = ""  # the version of a listing that no watch can go on from
+UNWATCHED = ""  # the resourceVersion of a listing that cannot be watched
 
 
 class TooLate(UserError):
-    """What was waited for did not come in time."""
+    """The condition was not met in time."""
 
 
 async def until(
     cluster: ClusterReader, key: ResourceKey, is_done: Callable[[Manifest | None], bool], seconds: float
 ) -> bool:
-    """One object; None while it does not exist. Who may see that object, and no other, may wait for it."""
+    """Wait for one object; the condition gets None while it does not exist. Permission to get that object is enough."""
 
     async def look() -> Listing:
         try:
@@ -48,7 +48,7 @@ async def until(
 async def until_all(
     cluster: ClusterReader, kind: GroupKind, namespace: str, is_done: Callable[[Named], bool], seconds: float
 ) -> bool:
-    """All objects of a kind in a namespace, by name."""
+    """Wait for all objects of a kind in a namespace; the condition gets them by name."""
 
     async def look() -> Listing:
         return await cluster.list(kind, namespace=namespace)
@@ -72,7 +72,7 @@ async def _in_time(
         async with asyncio.timeout(seconds):
             while not await _watched(cluster, kind, namespace, listing, is_done):
                 rounds += 1
-                await sleep(clock, AGAIN.delay(rounds))  # a server that ends watches at once must not be hammered
+                await sleep(clock, AGAIN.delay(rounds))  # do not flood a server that ends watches at once
                 with contextlib.suppress(TransientError):
                     listing = await look()
     except TimeoutError:
@@ -83,7 +83,7 @@ async def _in_time(
 async def _watched(
     cluster: ClusterReader, kind: GroupKind, namespace: str, listing: Listing, is_done: Callable[[Named], bool]
 ) -> bool:
-    """False where the watch ended first, or is not allowed."""
+    """Return True when the condition is met; False if the watch ended before, or is forbidden."""
     found = {manifest["metadata"]["name"]: manifest for manifest in listing.items}
     if is_done(found):
         return True

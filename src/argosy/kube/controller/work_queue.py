@@ -1,7 +1,7 @@
-"""A queue of keys: no key twice, none worked on by two at once, failed ones later and later, tenants in turn.
+"""A work queue of keys: deduplicated, one worker per key, exponential backoff after failures, fair among tenants.
 
-In: keys, by `add`, `add_after` and `failed`. Out: keys, by `take`. Never: loses a key that was added while it was
-worked on; lets one tenant have all workers while another waits.
+In: keys, by `add`, `add_after` and `retry_later`. Out: keys, by `take`. Never: loses a key that was added while it was
+processed; lets one tenant use all workers while another waits.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from argosy.kube.names import ResourceKey
 
 
 def _nobody(key: ResourceKey) -> str:
-    """One tenant for all."""
+    """Assign all keys to one tenant."""
     return ""
 
 
 @dataclass(slots=True)
 class _Line:
-    """The keys of one tenant that wait, in their order, with the time since which they do."""
+    """The waiting keys of one tenant, in order, with the time since which each waits."""
 
     urgent: dict[ResourceKey, float] = field(default_factory=dict)
     ready: dict[ResourceKey, float] = field(default_factory=dict)
@@ -51,36 +51,36 @@ class WorkQueue:
         tenant_of: Callable[[ResourceKey], str] = _nobody,
         slots: int = 0,
     ) -> None:
-        """`slots`: how many keys of one tenant are worked on at once; as many more are kept for tenants that have none
-        in work. Without it, there is no limit but the number of workers."""
+        """`slots` is how many keys of one tenant are processed at once; the same number is reserved for tenants that
+        have none in process. With 0, only the number of workers limits them."""
         self._clock = clock
         self._backoff = backoff
         self._tenant_of = tenant_of
         self._shares = Shares(slots, reserve=slots, clock=clock.monotonic) if slots else None
-        self._lines: dict[str, _Line] = {}  # those that are not empty, by tenant
-        self._tenants: dict[ResourceKey, str] = {}  # of keys that wait or are worked on
+        self._lines: dict[str, _Line] = {}  # non-empty queues by tenant
+        self._tenants: dict[ResourceKey, str] = {}  # tenants of keys that wait or are in process
         self._urgent: set[ResourceKey] = set()
-        self._wanted: set[ResourceKey] = set()  # in `_ready`, or to be once it is done
-        self._working: dict[ResourceKey, float] = {}  # since when
+        self._wanted: set[ResourceKey] = set()  # keys that wait, or will be enqueued again when they are done
+        self._working: dict[ResourceKey, float] = {}  # keys in process, with their start times
         self._later: dict[ResourceKey, tuple[float, Timer]] = {}
         self._failures: dict[ResourceKey, int] = {}
         self._takers: deque[asyncio.Future[None]] = deque()
-        self._waiting = 0  # workers that have nothing to do
+        self._waiting = 0  # idle workers
         self._closed = False
-        self.moved_at = clock.monotonic()  # when a key was last taken or done, or all was over
+        self.moved_at = clock.monotonic()  # when a key was last taken or done, or the queue was closed
         self.added = self.retried = 0
 
     def __len__(self) -> int:
-        """Keys that wait for a worker now."""
+        """Return the number of keys that wait for a worker."""
         return sum(map(len, self._lines.values()))
 
     def depths(self) -> Mapping[str, int]:
-        """Keys that wait for a worker now, by tenant."""
+        """Return the number of keys that wait for a worker, by tenant."""
         return {tenant: len(line) for tenant, line in self._lines.items()}
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing waits and nothing is worked on; some may fall due later."""
+        """True if no key waits or is in process; delayed keys may remain."""
         return not self._lines and not self._working
 
     @property
@@ -89,30 +89,30 @@ class WorkQueue:
 
     @property
     def workers(self) -> int:
-        """Who waits for a key, or is at work on one."""
+        """The number of workers, idle or busy."""
         return self._waiting + len(self._working)
 
     @property
     def oldest(self) -> float:
-        """For how many seconds the key that waits the longest does."""
+        """How many seconds the oldest key has waited."""
         since = [first for line in self._lines.values() for first in line.first_times()]
         return self._clock.monotonic() - min(since) if since else 0.0
 
     @property
     def longest(self) -> tuple[ResourceKey | None, float]:
-        """Which key has been worked on for the longest time, and for how many seconds."""
+        """The key that has been in process for the longest time, and its seconds."""
         working = self.working
         key = max(working, key=working.__getitem__, default=None)
         return (None, 0.0) if key is None else (key, working[key])
 
     @property
     def working(self) -> dict[ResourceKey, float]:
-        """For how many seconds each key has been worked on."""
+        """Seconds in process, by key."""
         now = self._clock.monotonic()
         return {key: now - since for key, since in self._working.items()}
 
     def add(self, key: ResourceKey, *, is_urgent: bool = False) -> None:
-        """What is urgent goes before all of its tenant that waits."""
+        """Enqueue a key. An urgent key goes before all other waiting keys of its tenant."""
         if self._closed:
             return
         if is_urgent:
@@ -127,7 +127,7 @@ class WorkQueue:
             self._make_ready(key)
 
     def add_after(self, key: ResourceKey, seconds: float) -> None:
-        """The earlier of two times wins; taking the key before that makes both unnecessary."""
+        """Enqueue a key after a delay. The earlier of two times wins; taking the key before cancels the delay."""
         if seconds <= 0:
             self.add(key)
             return
@@ -140,7 +140,7 @@ class WorkQueue:
         self._later[key] = (due, self._clock.call_later(seconds, lambda: self._fall_due(key)))
 
     def failed(self, key: ResourceKey) -> float:
-        """Try again after a wait that grows with every failure in a row; says how long."""
+        """Enqueue a failed key with exponential backoff; returns the delay in seconds."""
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         wait = self._backoff.delay(failures)
         self.retried += 1
@@ -151,7 +151,7 @@ class WorkQueue:
         self._failures.pop(key, None)
 
     async def take(self) -> ResourceKey | None:
-        """The next key, which is yours until `done`; None once the queue is closed."""
+        """Return the next key, which the caller owns until `done`; None once the queue is closed."""
         self._waiting += 1
         try:
             while (tenant := self._choose()) is None and not self._closed:
@@ -184,10 +184,10 @@ class WorkQueue:
             await taker
         except asyncio.CancelledError:
             if taker.done() and not taker.cancelled():
-                self._wake_one()  # it was woken for a key that it will not take: another must
+                self._wake_one()  # this worker was woken for a key but is cancelled: wake another
             raise
         finally:
-            with contextlib.suppress(ValueError):  # whoever woke it took it out
+            with contextlib.suppress(ValueError):  # `_wake_one` removes it
                 self._takers.remove(taker)
 
     def done(self, key: ResourceKey) -> None:
@@ -196,13 +196,13 @@ class WorkQueue:
         tenant = self._tenants.pop(key, None)
         if self._shares is not None and tenant is not None and since is not None:
             self._shares.finish(tenant, self.moved_at - since)
-        if key in self._wanted:  # it changed while it was worked on
+        if key in self._wanted:  # it was added again while in process
             self._make_ready(key)
         elif self._shares is not None and self._lines:
-            self._wake_one()  # for a key that had to wait for a slot
+            self._wake_one()  # a key may have waited for this slot
 
     def close(self) -> None:
-        """Every `take` answers None from now on, and nothing falls due."""
+        """Close the queue: every `take` returns None, and delayed keys are dropped."""
         self._closed, self.moved_at = True, self._clock.monotonic()
         for _, timer in self._later.values():
             timer.cancel()

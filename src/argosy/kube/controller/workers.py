@@ -1,7 +1,7 @@
-"""Runs controllers: one informer a kind, one queue a controller, some workers a queue.
+"""Runs controllers: one informer per kind, one queue per controller, several workers per queue.
 
-In: controllers, a cluster. Out: calls of `reconcile`. Never: knows a kind by name; ends while a reconcile is half done,
-unless it takes too long.
+In: controllers, a cluster. Out: calls of `reconcile`. Never: knows a kind by name; cancels a running reconcile before
+its grace period ends.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ async def run(
     namespace: str = "",
     grace: float = 5.0,
 ) -> None:
-    """Until cancelled; then every reconcile that has begun has `grace` seconds to end.
+    """Run controllers until cancelled; then every running reconcile has `grace` seconds to end.
 
-    A controller starts when the caches of all kinds that it watches have been filled once.
+    A controller starts when the caches of all its watched kinds are synced.
     """
     context = Context(cluster, cache or Cache(), clock)
     queues = [WorkQueue(clock=clock) for _ in controllers]
@@ -49,8 +49,8 @@ async def run(
         for number in range(workers)
     ]
     try:
-        # None of them ends by itself, so the first that does has failed, and that is everybody's end.
-        # (Not gather: if cancelled, it would cancel them all at once.)
+        # No task ends by itself, so the first that does has failed, and all others end too.
+        # Not gather: if cancelled, it would cancel all tasks at once.
         forever = asyncio.get_running_loop().create_future()
         ended, _ = await asyncio.wait([forever, *watching, *working], return_when=asyncio.FIRST_COMPLETED)
         for task in ended:
@@ -64,7 +64,7 @@ async def run(
 async def attend(
     controller: Controller, queue: WorkQueue, context: Context, *, workers: int = 4, grace: float = 5.0
 ) -> None:
-    """Work off a queue that somebody else fills, until cancelled; then what has begun has `grace` seconds to end."""
+    """Process a queue that the caller fills, until cancelled; then running reconciles have `grace` seconds to end."""
     busy: set[asyncio.Task[None]] = set()
     working = [
         asyncio.create_task(_work(controller, queue, context, {}, busy), name=f"{controller.name} {number}")
@@ -86,8 +86,12 @@ def _informers(
         if watch.kind not in informers:
             whole = any(not other.metadata_only for other, _ in watched if other.kind == watch.kind)
             informers[watch.kind] = Informer(
-                context.cluster, watch.kind, context.cache,
-                namespace=namespace, metadata_only=not whole, clock=context.clock,
+                context.cluster,
+                watch.kind,
+                context.cache,
+                namespace=namespace,
+                metadata_only=not whole,
+                clock=context.clock,
             )
         informers[watch.kind].listeners.append(_waker(watch, queue))
     return informers
@@ -99,8 +103,8 @@ def _waker(watch: Watch, queue: WorkQueue) -> Listener:
             try:
                 for key in watch.to(manifest) if manifest is not None else ():
                     queue.add(key)
-            except Exception:  # one manifest that a controller cannot read must not end the watch of all
-                log.exception("%s: nobody is woken by this change", watch.kind)
+            except Exception:  # a manifest that a controller cannot map must not end the watch
+                log.exception("cannot map a change to keys: kind=%s", watch.kind)
 
     return wake
 
@@ -130,16 +134,24 @@ async def _reconcile(controller: Controller, key: ResourceKey, queue: WorkQueue,
     try:
         requeue = await controller.reconcile(key, context)
     except UserError as error:
-        log.warning("%s %s: %s", controller.name, key, error)
+        log.warning("reconcile failed: controller=%s key=%s error=%s", controller.name, key, error)
         queue.succeeded(key)
-    except Conflict as error:  # ordinary where several write: what is newer is read, and it is done again
-        log.info("%s %s: %s; again in %.1f s", controller.name, key, error, queue.failed(key))
+    except Conflict as error:  # expected with several writers: read the newer object and reconcile again
+        log.info(
+            "write conflict, retrying: controller=%s key=%s error=%s seconds=%.1f",
+            controller.name, key, error, queue.failed(key),
+        )  # fmt: skip
     except ArgosyError as error:
-        log.warning("%s %s: %s; again in %.1f s", controller.name, key, error, queue.failed(key))
-    except (Exception, asyncio.CancelledError) as error:  # whatever a controller raises, the others must go on
+        log.warning(
+            "reconcile failed, retrying: controller=%s key=%s error=%s seconds=%.1f",
+            controller.name, key, error, queue.failed(key),
+        )  # fmt: skip
+    except (Exception, asyncio.CancelledError) as error:  # an error of one key must not stop the others
         if isinstance(error, asyncio.CancelledError) and is_ended():
             raise
-        log.exception("%s %s: again in %.1f s", controller.name, key, queue.failed(key))
+        log.exception(
+            "reconcile crashed, retrying: controller=%s key=%s seconds=%.1f", controller.name, key, queue.failed(key)
+        )
     else:
         queue.succeeded(key)
         if requeue:
@@ -147,7 +159,7 @@ async def _reconcile(controller: Controller, key: ResourceKey, queue: WorkQueue,
 
 
 async def _stop(tasks: Sequence[asyncio.Task[None]], busy: set[asyncio.Task[None]], grace: float) -> None:
-    """Even if cancelled once more while waiting, no task is left behind."""
+    """Cancel all tasks, busy ones after a grace period. No task is left running, even if this is cancelled."""
     try:
         for task in tasks:
             if task not in busy:

@@ -1,8 +1,7 @@
-"""What stands before each call that changes something: whether whoever makes it may still do so.
+"""Write fencing: a check before every mutating call that this process still owns the key.
 
-In: the step that this task is on, if it is one that can be taken away. Out: the call's answer, or NotOurs. Never: lets
-a call begin once its step is taken away, or last longer than the Lease that it is under; leaves one behind that nobody
-waits for.
+In: the permit of the current task, if it has one. Out: the result of the call, or NotOwner. Never: starts a call after
+its permit was revoked; lets a call continue after its Lease has expired; leaves a call running without a waiter.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ T = TypeVar("T")
 
 
 class NotOurs(TransientError):
-    """Another may be at work on it by now. Nobody must act: whoever has it goes on."""
+    """Another process may own the key now. Nobody must act: the owner continues the work."""
 
 
 class Permit(Protocol):
     async def carry(self, call: Callable[[], Awaitable[T]], what: str) -> T:
-        """Make the call, if that may be. `what` it does, for people."""
+        """Run a mutating call if permitted. The description is for log lines and errors."""
 
 
 _current: Final[ContextVar[Permit | None]] = ContextVar("permit", default=None)
@@ -37,7 +36,7 @@ _current: Final[ContextVar[Permit | None]] = ContextVar("permit", default=None)
 
 @contextmanager
 def under(permit: Permit) -> Iterator[None]:
-    """Everything that this task, and those that it begins, change from here on needs this permit."""
+    """Require this permit for all writes of this task, and of tasks that it starts."""
     before = _current.set(permit)
     try:
         yield
@@ -46,32 +45,32 @@ def under(permit: Permit) -> Iterator[None]:
 
 
 async def carried(call: Callable[[], Awaitable[T]], what: str) -> T:
-    """A call that changes something; without a permit anybody may."""
+    """Run a mutating call with the permit of the current task; without a permit, run it unchecked."""
     permit = _current.get()
     return await (call() if permit is None else permit.carry(call, what))
 
 
 class Step:
-    """One step on a key. Whoever gave it may take it away: from then on nothing is begun.
+    """A permit for one step on a key. After `revoke` no call starts.
 
-    What has begun goes on for as long as the Lease under it does, which may be renewed meanwhile: a server may take
-    half a minute to ask others about a write. Once the step is taken away it has `seconds` more.
+    A running call may continue until the Lease expires, which may be renewed meanwhile: admission webhooks may take
+    half a minute. After a revocation it has `grace_seconds` more.
     """
 
     def __init__(
         self, key: str, is_valid: Callable[[], bool], ends: Callable[[], float], seconds: float, clock: Clock
     ) -> None:
-        """`is_valid`: whether a call may begin. `ends`: when the Lease does, by the clock, as it was renewed last."""
+        """`is_valid`: True if a call may start. `lease_ends_at`: monotonic time at which the Lease expires."""
         self.key = key
         self._is_valid, self._ends, self._seconds, self._clock = is_valid, ends, seconds, clock
         self._calls: dict[asyncio.Task[Any], Timer] = {}
-        self._until: float | None = None  # once it is taken away
+        self._until: float | None = None  # deadline of running calls after a revocation
         self._has_ended = False
         self.on_quiet: Callable[[], None] = lambda: None
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing is under way, and nothing will be."""
+        """True if no call is running, and none can start."""
         return (self._until is not None or self._has_ended) and not self._calls
 
     def take_away(self) -> None:
@@ -87,10 +86,10 @@ class Step:
         self._tell()
 
     async def carry(self, call: Callable[[], Awaitable[T]], what: str) -> T:
-        """No longer than its Lease lasts; whoever is cancelled meanwhile waits for its end, which comes soon then."""
+        """Run a call until its Lease expires. If the caller is cancelled, it waits for the call, which ends soon."""
         self.check()
         began, task = self._clock.monotonic(), asyncio.create_task(self._sent(call))
-        # Not asyncio.wait with a second task: after a sleep of this process the call would go on before it is ended.
+        # A timer and not asyncio.wait with a timeout task: after a suspend, the call would continue before it is ended.
         self._watch(task, self._seconds)
         task.add_done_callback(self._returned)
         try:
@@ -100,8 +99,8 @@ class Step:
             await asyncio.wait({task})
             raise
         if task.cancelled():
-            said = f"{what} was given up after {self._clock.monotonic() - began:.0f} s without an answer"
-            log.warning("%s: %s: the Lease that it was under is over, or another has it", self.key, said)
+            said = f"{what} was cancelled after {self._clock.monotonic() - began:.0f} s without an answer"
+            log.warning("write cancelled, the Lease expired or was lost: key=%s call=%s", self.key, said)
             raise NotOurs(f"{self.key}: {said}")
         return task.result()
 
@@ -109,14 +108,14 @@ class Step:
         self._calls[task] = self._clock.call_later(seconds, partial(self._limit, task))
 
     def _limit(self, task: asyncio.Task[Any]) -> None:
-        """End it with its Lease. It is looked at more often than that: timers do not count a machine's sleep."""
+        """Cancel the call when its Lease has expired. Checked more often: timers do not count suspended time."""
         if (left := self._left()) > 0.0:
             self._watch(task, min(left, self._seconds))
         else:
             _cancel(task)
 
     def _hurry(self, task: asyncio.Task[Any]) -> None:
-        """Who asked for it wants to go: it is not waited for as long as its Lease lasts."""
+        """Shorten the limit of a call whose caller was cancelled."""
         if (timer := self._calls.get(task)) is not None:
             timer.cancel()
             soon = max(0.0, min(self._left(), self._seconds))
@@ -130,14 +129,14 @@ class Step:
         return await call()
 
     def check(self) -> None:
-        """Raises NotOurs where nothing may begin."""
+        """Raise NotOwner if no call may start."""
         if self._until is not None or self._has_ended or not self._is_valid():
-            raise NotOurs(f"{self.key}: another may be at work on it")
+            raise NotOurs(f"{self.key}: another process may own it now")
 
     def _returned(self, task: asyncio.Task[Any]) -> None:
         self._calls.pop(task).cancel()
         if not task.cancelled():
-            task.exception()  # whoever was cancelled does not ask for it
+            task.exception()  # a cancelled caller does not retrieve it
         self._tell()
 
     def _tell(self) -> None:
@@ -147,7 +146,7 @@ class Step:
 
 @contextmanager
 def wholly_under(step: Step) -> Iterator[None]:
-    """As `under`; and what knows of no permit, and is not `carried`, is asked about when it is sent."""
+    """Like `require_permit`, and also check every mutating request that does not use `run_write` before it is sent."""
     before = BEFORE_SENDING.set(step.check)
     try:
         with under(step):

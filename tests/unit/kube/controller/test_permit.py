@@ -99,7 +99,7 @@ async def test_a_call_lasts_as_long_as_its_lease_which_may_be_renewed_meanwhile(
         await turns()
         assert not waiting.done()
         clock.advance(10.1)
-        with pytest.raises(NotOurs, match="apply ConfigMap/ml/a was given up after 40 s"):
+        with pytest.raises(NotOurs, match="apply ConfigMap/ml/a was cancelled after 40 s"):
             await waiting
         assert "apply ConfigMap/ml/a" in caplog.text
     step.end()

@@ -1,1 +1,1 @@
-"""Sharding: which of several controller processes works on which key."""
+"""Sharding: decides which controller replica works on which key."""

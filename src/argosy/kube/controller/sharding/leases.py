@@ -1,6 +1,6 @@
-"""Leases that say who shares the work, and whom each obeys. In: a Lease. Out: what it says; and the other way around.
+"""Reads and writes the Leases of controller replicas (members), and their rosters.
 
-Never: reads a time of day: whether a Lease is alive is seen by its changes.
+In: a Lease. Out: its values, or a new Lease. Never: compares a wall-clock time: a Lease is alive while it changes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from argosy.kube.objects import Manifest
 LEASE: Final = GroupKind("coordination.k8s.io", "Lease")
 PREFIX: Final = "argosy-member-"
 LABELS: Final = f"{names.MEMBER}=true"
-MOST_HOST: Final = 180  # letters, so that the name of the Lease stays below what a name may have
+MOST_HOST: Final = 180  # characters, so that the name of the Lease stays below 253
 
 Roster = frozenset[str]
 NOBODY: Final[Roster] = frozenset()
@@ -30,21 +30,21 @@ NOBODY: Final[Roster] = frozenset()
 
 @dataclass(frozen=True)
 class SharedTerms:
-    """Nobody begins a call shortly before its Lease ends, and none goes on longer than the Lease, renewed or not."""
+    """Durations in seconds. No write starts shortly before the Lease expires, and none continues after it has."""
 
-    lease: float = 10.0  # until another takes over, so that it has all of it 15 s after a kill
-    request: float = 4.0  # kept free for a call that changes something; longer ones need a Lease that is renewed
+    lease: float = 10.0  # until another member takes over; it owns all keys 15 s after a kill
+    request: float = 4.0  # time before the expiry in which no write starts; longer writes need a renewed Lease
     renew: float = 2.0
-    patience: float = 1.0  # for what is under way on what goes to another; then nothing of it may change any more
+    patience: float = 1.0  # for running steps on keys that move to another member; then their writes are refused
 
     def __post_init__(self) -> None:
         if not self.renew < self.lease - self.request < self.lease:
-            raise ValueError("shared work needs renew < lease - request < lease")
+            raise ValueError("sharding needs renew < lease - request < lease")
 
 
 @dataclass(frozen=True)
 class Seen:
-    """The Lease of another, and since when it has been as it is, by our own clock."""
+    """The Lease of another member, and since when it is unchanged, by our own clock."""
 
     identity: str
     uid: str
@@ -58,7 +58,7 @@ class Seen:
 
 
 def new_identity() -> str:
-    """One for each process, and a name that Kubernetes takes."""
+    """Build an identity that is unique to this process and a valid Kubernetes name."""
     host = re.sub(r"[^a-z0-9-]+", "-", socket.gethostname().lower())[:MOST_HOST].strip("-")
     return f"{host or 'argosy'}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
 
@@ -68,7 +68,7 @@ def lease_key(namespace: str, identity: str) -> ResourceKey:
 
 
 def read_lease(lease: Manifest, now: float, at_least: float, heard: Mapping[str, tuple[str, float]]) -> Seen:
-    """`heard`: of each by its name, the version that was seen last, and when that was."""
+    """Read a Lease. The last observed resourceVersion by name, and its time, tell how long it is unchanged."""
     spec = lease.get("spec") or {}
     metadata = lease["metadata"]
     version, since = heard.get(metadata["name"], ("", now))
@@ -88,7 +88,7 @@ def roster_of(lease: Manifest) -> Roster:
 
 
 def fresh_lease(namespace: str, identity: str, lasts: float, now: datetime) -> Manifest:
-    """One that obeys nobody and has nothing."""
+    """Build a Lease with an empty roster, which owns no keys."""
     key = lease_key(namespace, identity)
     metadata: dict[str, Any] = {"name": key.name, "namespace": namespace, "labels": {names.MEMBER: "true"}}
     lease: Manifest = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata}
@@ -101,7 +101,7 @@ def fresh_lease(namespace: str, identity: str, lasts: float, now: datetime) -> M
 
 
 def renewed(lease: Manifest, roster: Roster, now: datetime) -> Manifest:
-    """The same with a roster, and a time of day for people."""
+    """Return the Lease with this roster and a new renewTime, which is only informative."""
     metadata = lease["metadata"]
     said = {**(metadata.get("annotations") or {}), names.ROSTER: ",".join(sorted(roster))}
     return {

@@ -1,17 +1,17 @@
-"""Processes that share work: each announces itself by a Lease, and knows what of the work is its own.
+"""Membership of a sharded controller: each replica (member) holds a Lease and knows which keys it owns.
 
-In: a cluster, a namespace. Out: for a key, whether a step on it may begin here. Never: lets two members be at work on
-one key at once, whatever clocks, networks and sleeping processes do; compares another machine's clock with ours.
+In: a cluster, a namespace. Out: for a key, whether a step on it may start here. Never: lets two members work on one key
+at once, regardless of clocks, networks and suspended processes; compares the clocks of two machines.
 
-Each Lease names the members that its holder obeys, its roster: of the keys, those are its own that rendezvous hashing
-over that roster gives it. What holds two apart:
+Each Lease contains a roster: the members that its holder takes into account. The holder owns the keys that rendezvous
+hashing over the roster assigns to it. These rules keep two members apart:
 
-1. A roster is written only when nothing is under way here on a key that it gives away.
-2. A key that a roster brings is begun when all Leases were read after that roster was written, and none of a living
-   member claims the key. So of two that claim it at once, the one that wrote last sees the other.
-3. A member whose Lease stands still for its whole length is dead once its Lease is deleted in the version that stood
-   still: whoever renews it later is refused, and is a new member that has nothing.
-4. Nothing that changes something begins here shortly before our Lease ends, or goes on when it has: see `Step`.
+1. A roster is written only when no step is running here on a key that it gives away.
+2. Work on a new key starts after all Leases were read since the roster was written, and no living member claims the
+   key. So of two members that claim it at once, the one that wrote last sees the other.
+3. A member whose Lease is unchanged for the whole lease duration is dead once its Lease is deleted in exactly that
+   version: a later renewal is refused, and the process joins as a new member without keys.
+4. No write starts here shortly before our Lease expires, and none continues after it: see `FencedStep`.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ from argosy.kube.objects import Manifest
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
-BREATH: Final = 0.05  # seconds between two rounds, however much happens
-ATTEMPTS: Final = 4  # to say that we leave
+BREATH: Final = 0.05  # minimum seconds between two rounds
+ATTEMPTS: Final = 4  # to delete our Lease when leaving
 AGAIN: Final = Backoff(first=0.2, most=1.0, jitter=0.5)
 
 
 class Standing(enum.Enum):
     OURS = "ours"
-    LATER = "later"  # ours, but our Lease is not renewed
+    LATER = "later"  # ours, but our Lease is not valid now
     ELSEWHERE = "elsewhere"
 
 
 class Lost(Exception):
-    """Our Lease is another's or gone: whatever was ours is not any more."""
+    """Our Lease was deleted or replaced: this member owns no keys any more."""
 
 
 class Members:
@@ -73,43 +73,43 @@ class Members:
         clock: Clock = BOOT_CLOCK,
     ) -> None:
         self.identity = identity or new_identity()
-        self.on_change: Callable[[], None] = lambda: None  # other keys may be ours than before
-        self.may_grow: Callable[[], bool] = lambda: True  # while not, who comes has to wait for its part
-        self.before_joining: Callable[[], Awaitable[None]] = _nothing  # raises where nobody may join
+        self.on_change: Callable[[], None] = lambda: None  # the owned keys may have changed
+        self.may_grow: Callable[[], bool] = lambda: True  # False: new members wait for their keys
+        self.before_joining: Callable[[], Awaitable[None]] = _nothing  # raises if joining is not allowed
         self._cluster, self._namespace, self._terms, self._clock = cluster, namespace, terms, clock
         self._steps: set[Step] = set()
         self._woken = asyncio.Event()
         self._may_be_there = False
-        self._wanted_at: float | None = None  # since when we are to have a Lease
+        self._wanted_at: float | None = None  # since when this process should hold a Lease; None: it should not
         self._forget()
 
     def _forget(self) -> None:
-        """As one that has just come: nothing is ours."""
+        """Reset to the state of a new member, which owns no keys."""
         self._lease: Manifest | None = None
         self._renewed_at = self._looked_at = -1e12
-        self._version = ""  # of the last list, to watch from
-        self._possible: list[Roster] = [NOBODY]  # what our Lease may say: the last of them, and what got no answer
-        self._established = NOBODY  # what it said when the others were read after that
+        self._version = ""  # resourceVersion of the last list, to watch from
+        self._possible: list[Roster] = [NOBODY]  # rosters that our Lease may contain: the last, and unanswered writes
+        self._established = NOBODY  # the roster in our Lease when the other Leases were read after its write
         self._intended = NOBODY
         self._others: dict[str, Seen] = {}
-        self._heard: dict[str, tuple[str, float]] = {}  # of each Lease, the version that the watch told last, and when
+        self._heard: dict[str, tuple[str, float]] = {}  # last watched resourceVersion by Lease, and its time
 
-    # -- what is ours
+    # -- ownership
 
     @property
     def roster(self) -> Roster:
-        """Who shares the work, as far as everything is settled."""
+        """The confirmed members."""
         return self._established
 
     def is_valid(self) -> bool:
-        """Whether a call that begins now has its time before our Lease ends, even if that is never renewed again."""
+        """True if a call that starts now has enough time before our Lease expires, even without another renewal."""
         return self._ends() - self._terms.request > self._clock.monotonic()
 
     def _ends(self) -> float:
         return self._renewed_at + self._terms.lease
 
     def overdue(self) -> float:
-        """For how many seconds our Lease has run out; 0 while it is valid, or is still to be made."""
+        """Return the seconds since our Lease expired; 0 while it is valid or not created yet."""
         if self._wanted_at is None:
             return 0.0
         return max(0.0, self._clock.monotonic() - max(self._wanted_at, self._renewed_at) - self._terms.lease)
@@ -125,7 +125,7 @@ class Members:
 
     @contextlib.contextmanager
     def step(self, key: str) -> Iterator[Standing]:
-        """One step on a key: where it is ours, whatever it changes is under our Lease until it ends."""
+        """Begin a step on a key. If the key is ours, all writes of the step are fenced by our Lease."""
         standing = self.standing(key)
         if standing is not Standing.OURS:
             yield standing
@@ -149,10 +149,10 @@ class Members:
     def _is_settled(self) -> bool:
         return self._possible == [self._intended] == [self._established]
 
-    # -- being there
+    # -- joining and leaving
 
     async def keep(self) -> None:
-        """Until cancelled: join, renew, watch the others. Whoever ends this calls `leave`."""
+        """Join, renew and watch other members until cancelled. The caller then calls `leave`."""
         while True:
             self._wanted_at = self._clock.monotonic()
             await self._announce()
@@ -161,14 +161,14 @@ class Members:
                 await self.before_joining()
                 await self._rounds()
             except Lost as error:
-                log.warning("%s: %s; its applications are others' now, and it joins anew", self.identity, error)
+                log.warning("membership lost, joining again: member=%s error=%s", self.identity, error)
             finally:
                 watching.cancel()
                 await asyncio.gather(watching, return_exceptions=True)
             await self._renounce()
 
     async def leave(self) -> None:
-        """Let the others have everything at once. If that cannot be said, our Lease runs out by itself."""
+        """Delete our Lease, so that other members take over at once. If that fails, the Lease expires."""
         self._wanted_at = None
         await self._renounce()
         for attempt in range(1, ATTEMPTS + 1) if self._may_be_there else ():
@@ -177,13 +177,13 @@ class Members:
             except (ArgosyError, TimeoutError) as error:
                 if isinstance(error, ClusterError) and error.code == 404:
                     return
-                log.info("%s: its Lease is left to run out: %s", self.identity, str(error) or "no answer in time")
+                log.info("cannot delete own Lease: member=%s error=%s", self.identity, str(error) or "timeout")
                 await sleep(self._clock, AGAIN.delay(attempt))
 
     async def _renounce(self) -> None:
-        """Nothing is ours from here on; returns when nothing is under way."""
+        """Give up all keys, and return when no write is running."""
         for step in tuple(self._steps):
-            step.take_away()  # while it is known when our Lease ends
+            step.take_away()  # before the expiry of our Lease is reset
         self._forget()
         self.on_change()
         while any(not step.is_quiet for step in self._steps):
@@ -200,11 +200,11 @@ class Members:
                 self._renewed_at = began
             except (ArgosyError, TimeoutError) as error:
                 failures += 1
-                log.info("%s: not announced: %s", self.identity, str(error) or "no answer in time")
-                if isinstance(error, Conflict):  # made before, and the answer was lost
+                log.info("cannot create own Lease: member=%s error=%s", self.identity, str(error) or "timeout")
+                if isinstance(error, Conflict):  # created before, but the answer was lost
                     await self._take_up()
                 await sleep(self._clock, AGAIN.delay(failures))
-        log.info("%s shares the work of namespace %s", self.identity, self._namespace)
+        log.info("joined: member=%s namespace=%s", self.identity, self._namespace)
 
     async def _take_up(self) -> None:
         with contextlib.suppress(ArgosyError, TimeoutError):
@@ -224,7 +224,7 @@ class Members:
                 failures += 1
                 pause = AGAIN.delay(failures)
                 why = str(error) or "no answer in time"
-                log.log(loudness(error, logging.INFO), "%s: not renewed: %s", self.identity, why)
+                log.log(loudness(error, logging.INFO), "cannot renew own Lease: member=%s error=%s", self.identity, why)
             if self._picture() != before:
                 self.on_change()
             await sleep(self._clock, BREATH)
@@ -236,7 +236,7 @@ class Members:
         return self._established, self._intended, tuple(self._possible), claims, self.is_valid()
 
     def _pause(self) -> float:
-        """Until the next renewal, or until another is dead."""
+        """Return the seconds until the next renewal, or until another member's Lease expires."""
         if [self._established, *self._possible] != [self._next_roster()] * 2:
             return 0.0
         is_small = self._intended and not self._intended.issuperset(self._others)
@@ -248,13 +248,13 @@ class Members:
     # -- our own Lease
 
     def _may_write(self, roster: Roster) -> bool:
-        """Nothing is under way on what it gives away."""
+        """True if no step is running on a key that this roster gives away."""
         return all(step.is_quiet or owner(roster, step.key) == self.identity for step in self._steps)
 
     def _next_roster(self) -> Roster:
-        """Whom to obey, or as long as that would give away what is under way, only without those who are gone.
+        """Return the target roster; while that would give away running keys, the current one without dead members.
 
-        That gives nothing away, by the way in which keys are spread.
+        Removing members gives no key away, because of rendezvous hashing.
         """
         return self._intended if self._may_write(self._intended) else self._possible[-1] & self._intended
 
@@ -262,7 +262,7 @@ class Members:
         assert self._lease is not None
         roster = self._next_roster()
         if roster != self._possible[-1]:
-            self._possible = [*self._possible, roster]  # from here on it may be written, whatever we hear of it
+            self._possible = [*self._possible, roster]  # from here on it may be stored, even if the call fails
         began = self._clock.monotonic()
         try:
             written = await self._asked(self._cluster.replace(renewed(self._lease, roster, self._clock.now())))
@@ -279,7 +279,7 @@ class Members:
         return str((self._lease or {"metadata": {}})["metadata"].get("uid") or "")
 
     async def _find_again(self) -> None:
-        """Written by another, if only a label, or by ourselves, without an answer: what it says counts."""
+        """Adopt the stored Lease after a conflict: another client changed it, or our own write got no answer."""
         live = await self._own()
         if live is None or live["metadata"].get("uid") != self._uid:
             raise Lost("its Lease is gone")
@@ -301,13 +301,13 @@ class Members:
     async def _asked(self, call: Awaitable[T]) -> T:
         return await within(self._clock, self._terms.request, call)
 
-    # -- the others
+    # -- other members
 
     async def _look(self) -> None:
-        """Read all Leases, bury the dead, and find out whom to obey."""
+        """List all Leases, remove dead members, and choose the target roster."""
         began, was_settled = self._clock.monotonic(), self._is_settled
         listing = await self._asked(self._cluster.list(LEASE, namespace=self._namespace, labels=LABELS))
-        is_gap = began - self._looked_at > self._terms.lease / 2  # nobody was seen: nobody is blamed for it
+        is_gap = began - self._looked_at > self._terms.lease / 2  # we did not look, so unchanged Leases prove nothing
         now, heard = self._clock.monotonic(), {} if is_gap else self._heard
         seen = [read_lease(each, now, self._terms.lease, heard) for each in listing.items]
         if not any(each.identity == self.identity and each.uid == self._uid for each in seen):
@@ -328,46 +328,46 @@ class Members:
         self._obey(self._whom_to_obey(was_settled=was_settled))
 
     def _whom_to_obey(self, *, was_settled: bool) -> Roster:
-        """What somebody left comes first: who comes has its part when that is taken, and claims nothing before."""
+        """Choose the target roster: remove members at once, but add new ones only after removals are settled."""
         there = frozenset({self.identity, *self._others})
         if self._intended:
             return there if was_settled and self.may_grow() else there & self._intended
-        lately = self._clock.monotonic() - 2 * self._terms.renew  # who is silent for longer may be dead
+        lately = self._clock.monotonic() - 2 * self._terms.renew  # a member that is silent for longer may be dead
         heard = (each.roster for each in self._others.values() if each.since > lately)
         return there if all(self.identity in roster for roster in heard if roster) else NOBODY
 
     def look_again(self) -> None:
-        """Who had to wait may have its part now."""
+        """Start a round now, because `can_grow` may have changed."""
         self._woken.set()
 
     async def _bury(self, other: Seen) -> None:
-        """Dead only once its Lease is gone as it stood still: one that it renews in this moment stays."""
+        """Delete the Lease of a dead member in exactly the observed version: a renewal in this moment keeps it."""
         key = lease_key(self._namespace, other.identity)
         try:
             await self._asked(self._cluster.delete(key, uid=other.uid, version=other.version))
-            log.info("%s: %s is dead", self.identity, other.identity)
+            log.info("removed a dead member: member=%s removed=%s", self.identity, other.identity)
         except ClusterError as error:
             if error.code != 404:
-                log.info("%s: %s is not taken for dead: %s", self.identity, other.identity, error)
+                log.info("cannot remove member: member=%s removed=%s error=%s", self.identity, other.identity, error)
                 return
         self._others.pop(other.identity, None)
 
     def _obey(self, roster: Roster) -> None:
         if roster == self._intended:
             return
-        log.info("%s: the work is shared by %s", self.identity, ", ".join(sorted(roster)))
+        log.info("members changed: member=%s roster=%s", self.identity, ",".join(sorted(roster)))
         self._intended = roster
         if not self._may_write(roster):
             self._clock.call_later(self._terms.patience, self._take_away)
 
     def _take_away(self) -> None:
-        """What is not ours by the roster to be has had its time."""
+        """Revoke steps on keys that the target roster gives away, after their grace period."""
         for step in tuple(self._steps):
             if owner(self._intended, step.key) != self.identity:
                 step.take_away()
 
     async def _watch(self) -> None:
-        """Who comes, goes or lets go is looked at at once; of renewals it is noted when they were."""
+        """Watch Leases: start a round when a member joins, leaves or changes its roster; record renewal times."""
         rosters: dict[str, Roster] = {}
         while True:
             if not self._version:
@@ -388,7 +388,7 @@ class Members:
                     self._heard[name] = str(metadata.get("resourceVersion") or ""), self._clock.monotonic()
                     rosters[name] = roster
             except ArgosyError as error:
-                log.debug("%s: the Leases are not watched: %s", self.identity, error)
+                log.debug("cannot watch member Leases: member=%s error=%s", self.identity, error)
             await sleep(self._clock, AGAIN.most)
 
 

@@ -1,6 +1,7 @@
-"""Who of several has which key, by the highest random weight. In: names and a key. Out: one of the names.
+"""Rendezvous (highest random weight) hashing: assigns each key to one member.
 
-Never: needs to know more than who is there. When one comes or goes, only the keys that it gets or had change hands.
+In: member names and a key. Out: one of the names. Never: needs other state. If a member joins or leaves, only the keys
+that it gets or had move.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from hashlib import blake2b
 
 
 def owner(members: Iterable[str], key: str) -> str:
-    """The same for everybody who knows the same members; empty where there is none."""
+    """Return the owner of a key, the same for all processes with the same members; empty if there are none."""
     return max(members, key=lambda member: (_weight(member, key), member), default="")
 
 
