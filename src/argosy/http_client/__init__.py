@@ -1,1 +1,4 @@
-"""Requests to others than the cluster. In: an address, what to send. Out: the answer. Never: follows a redirect."""
+"""HTTP and SMTP requests to hosts other than the cluster.
+
+In: a URL and a request. Out: the response. Never: follows a redirect.
+"""

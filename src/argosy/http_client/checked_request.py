@@ -1,7 +1,7 @@
-"""One HTTP request with headers of its own, to a host that the rules allow.
+"""Sends one HTTP request with custom headers to an allowed host.
 
-In: a request. Out: code and answer. Never: follows a redirect; tells more of an address than its host, for a path may
-be a credential; leaves a certificate unchecked unless asked to.
+In: a request. Out: status code and body. Never: follows a redirect; puts more of a URL than its host into a message,
+because the path may be a credential; skips certificate verification unless requested.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from argosy.http_client.allowed_hosts import ANYWHERE, HostRules
 from argosy.http_client.plain_request import Answered
 
 SECONDS: Final = 10.0
-DEADLINE_FACTOR: Final = 3  # times the seconds of one read: for the whole answer
+DEADLINE_FACTOR: Final = 3  # the whole response may take this many times the timeout of one read
 MOST_ANSWER: Final = 1 << 20
 METHODS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"})
 
 
 class Unanswered(TransientError):
-    """It was sent, and no answer came: nobody knows whether it arrived."""
+    """The request was sent, but no response came: the result is unknown."""
 
 
 @dataclass(frozen=True)
@@ -39,20 +39,20 @@ class Request:
     body: bytes = b""
     seconds: float = SECONDS
     insecure: bool = False
-    authorities: str = ""  # certificates that are trusted too, as PEM
+    authorities: str = ""  # additional CA certificates as PEM
 
 
 def send(request: Request, rules: HostRules = ANYWHERE) -> Answered:
-    """Raises UserError for what cannot be asked, TransientError where nothing was sent, Unanswered where it was."""
+    """Send a request. Raises UserError if it is invalid, TransientError if nothing was sent, else DeliveryUnknown."""
     if request.method not in METHODS:
-        raise UserError(f"{request.method[:20]!r} is no method; choose among {', '.join(sorted(METHODS))}")
+        raise UserError(f"invalid method {request.method[:20]!r}; use one of {', '.join(sorted(METHODS))}")
     try:
         parts = urlsplit(request.url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
     except ValueError:
-        raise UserError("the address is none; it must begin with http:// or https://") from None
+        raise UserError("invalid URL; it must begin with http:// or https://") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UserError("the address is none; it must begin with http:// or https://")
+        raise UserError("invalid URL; it must begin with http:// or https://")
     connection = _connected(parts.scheme, parts.hostname, rules.addresses(parts.hostname, port), request)
     path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._")
     target = f"{path}?{quote(parts.query, safe='%=&:/?@!$()*+,;~-._')}" if parts.query else path
@@ -63,23 +63,23 @@ def send(request: Request, rules: HostRules = ANYWHERE) -> Answered:
             response = connection.getresponse()
             body = response.read(MOST_ANSWER)
         except (OSError, http.client.HTTPException) as error:
-            raise Unanswered(f"{parts.hostname}: no answer ({_why(error)}); see there whether it arrived") from error
+            raise Unanswered(f"{parts.hostname}: no response ({_why(error)}); check there if it arrived") from error
         finally:
             connection.close()
     if is_late.is_set():
-        raise Unanswered(f"{parts.hostname}: no answer (it takes too long); see there whether it arrived")
+        raise Unanswered(f"{parts.hostname}: no response (timed out); check there if it arrived")
     return Answered(response.status, body, time.monotonic() - began)
 
 
 @contextlib.contextmanager
 def _deadline(connection: http.client.HTTPConnection, seconds: float) -> Iterator[threading.Event]:
-    """Ends the connection after a time: its own time-out is for each read, and a byte now and then defeats it."""
+    """Close the connection after a deadline: its own timeout is per read, and a slow server could keep it open."""
     is_late, line = threading.Event(), connection.sock
 
     def end() -> None:
         is_late.set()
         with contextlib.suppress(OSError):
-            socket.socket.shutdown(line, socket.SHUT_RDWR)  # below TLS, which another thread may be reading
+            socket.socket.shutdown(line, socket.SHUT_RDWR)  # the raw socket: another thread may be reading through TLS
 
     timer = threading.Timer(seconds, end)
     timer.daemon = True
@@ -93,7 +93,7 @@ def _deadline(connection: http.client.HTTPConnection, seconds: float) -> Iterato
 def _connected(
     scheme: str, host: str, addresses: Sequence[tuple[str, int]], request: Request
 ) -> http.client.HTTPConnection:
-    """To the very address that was checked: a name server may answer otherwise the next time."""
+    """Connect to the address that was checked: DNS may return another one the next time."""
     problem: Exception | None = None
     for address, port in addresses:
         connection = _connection(scheme, host, port, request)
@@ -105,7 +105,7 @@ def _connected(
             connection.close()
         else:
             return connection
-    advice = "trust its authority on this machine" if isinstance(problem, ssl.SSLError) else "see whether it is up"
+    advice = "trust its CA on this machine" if isinstance(problem, ssl.SSLError) else "check that it is running"
     raise TransientError(f"{host}: cannot be reached ({_why(problem)}); {advice}") from problem
 
 
@@ -125,7 +125,7 @@ def _trust(request: Request) -> ssl.SSLContext:
         try:
             context.load_verify_locations(cadata=request.authorities)
         except (ssl.SSLError, ValueError) as error:
-            raise UserError("the certificates to trust are none; write them as PEM") from error
+            raise UserError("the CA certificates are invalid; write them as PEM") from error
     return context
 
 
@@ -140,8 +140,8 @@ def _write(connection: http.client.HTTPConnection, request: Request, target: str
     headers = {"Host": host, "User-Agent": "argosy", **dict(request.headers)}
     try:
         connection.request(request.method, target, request.body or None, headers)
-    except (ValueError, UnicodeError) as error:  # a line break in a header would be another header
-        raise UserError("a header or the path has characters that are none; correct the service") from error
+    except (ValueError, UnicodeError) as error:  # a line break in a header would start another header
+        raise UserError("a header or the path contains invalid characters; correct the service") from error
 
 
 def _why(error: Exception | None) -> str:

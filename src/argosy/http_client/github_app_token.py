@@ -1,6 +1,6 @@
-"""The token of a GitHub App, by which it asks for one of its installations.
+"""Builds the JSON Web Token with which a GitHub App requests an installation token.
 
-In: the App's number, its private key, a time. Out: a signed token. Never: keeps or prints the key.
+In: the App's id, its private key, a time. Out: a signed token. Never: stores or prints the key.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ SECONDS: Final = 300
 
 
 def app_token(app: str, private_key: str, now: datetime) -> str:
-    """A JSON Web Token (RS256), good for some minutes."""
+    """Build a JSON Web Token (RS256) that is valid for five minutes."""
     try:
         key = serialization.load_pem_private_key(private_key.encode(), password=None)
     except (ValueError, TypeError) as error:
-        raise UserError("service.github: privateKey is no PEM of a private key; put the App's key there") from error
+        raise UserError("service.github: privateKey is not a private key in PEM; use the App's key") from error
     if not isinstance(key, rsa.RSAPrivateKey):
-        raise UserError("service.github: privateKey is no RSA key; put the App's key there")
+        raise UserError("service.github: privateKey is not an RSA key; use the App's key")
     at = int(now.timestamp())
     head = _part({"alg": "RS256", "typ": "JWT"})
     body = _part({"iat": at - 60, "exp": at + SECONDS, "iss": app})

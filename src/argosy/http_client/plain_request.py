@@ -1,6 +1,6 @@
-"""One HTTP request to an address that somebody gave, with limits.
+"""Sends one HTTP request to a URL from a user, with limits and without credentials.
 
-In: an address, perhaps a document to post. Out: code, answer and seconds. Never: reads more than it may; follows a
+In: a URL, and optionally JSON to post. Out: status code, body and seconds. Never: reads more than the limit; follows a
 redirect; sends a credential.
 """
 
@@ -19,7 +19,7 @@ from argosy.errors import TransientError, UserError
 
 MOST_BYTES: Final = 16 << 20
 LOOPBACK: Final = "127.0.0.1"
-LOCAL: Final = ".localhost"  # rfc6761: all such names are this machine, whether or not it can look them up
+LOCAL: Final = ".localhost"  # RFC 6761: all such names are this machine, even if DNS does not know them
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Answered:
     seconds: float
 
     def document(self) -> Any:
-        """None where it is no JSON."""
+        """Return the body as JSON; None if it is not JSON."""
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError):
@@ -37,7 +37,7 @@ class Answered:
 
 
 def ask(url: str, document: Any = None, *, seconds: float = 60.0, insecure: bool = False) -> Answered:
-    """GET, or POST where there is a document. Raises UserError for no address, TransientError for no answer."""
+    """Send a GET, or a POST with JSON. Raises UserError for an invalid URL, TransientError without a response."""
     parts, name, port = _split(url)
     host = LOOPBACK if name.endswith(LOCAL) else name
     data = None if document is None else json.dumps(document).encode()
@@ -48,23 +48,23 @@ def ask(url: str, document: Any = None, *, seconds: float = 60.0, insecure: bool
         connection.request("GET" if data is None else "POST", parts.path or "/", data, headers)
         response = connection.getresponse()
         body = response.read(MOST_BYTES + 1)
-    except UnicodeError as error:  # a host or a path that HTTP cannot spell
+    except UnicodeError as error:  # a host or path that HTTP cannot encode
         raise _no_address(url) from error
     except (OSError, http.client.HTTPException) as error:
-        raise TransientError(f"{url}: no answer ({_why(error)}); {_advice(error)}") from error
+        raise TransientError(f"{url}: no response ({_why(error)}); {_advice(error)}") from error
     finally:
         connection.close()
     if len(body) > MOST_BYTES:
-        raise UserError(f"{url}: the answer has more than {MOST_BYTES >> 20} MiB; ask for less")
+        raise UserError(f"{url}: the response is larger than {MOST_BYTES >> 20} MiB; request less")
     return Answered(response.status, body, time.monotonic() - began)
 
 
 def _split(url: str) -> tuple[SplitResult, str, int | None]:
-    """Return the parts of an address, its host and its port. Raises UserError."""
+    """Return the parts of a URL, its host and its port. Raises UserError."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
-    except ValueError as error:  # brackets or a port that no address has
+    except ValueError as error:  # invalid brackets or port
         raise _no_address(url) from error
     if parts.scheme not in ("http", "https") or not host:
         raise _no_address(url)
@@ -72,7 +72,7 @@ def _split(url: str) -> tuple[SplitResult, str, int | None]:
 
 
 def _no_address(url: str) -> UserError:
-    return UserError(f"{url!r} is no address; write it as http://host:port/path or https://host:port/path")
+    return UserError(f"invalid URL {url!r}; write it as http://host:port/path or https://host:port/path")
 
 
 def _connection(
@@ -92,12 +92,12 @@ def _why(error: Exception) -> str:
 
 def _advice(error: Exception) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
-        return "trust the certificate's authority on this machine, or add --insecure"
-    return "see whether the address can be reached from here"
+        return "trust the certificate's CA on this machine, or add --insecure"
+    return "check that the URL can be reached from here"
 
 
 def is_known(host: str) -> bool:
-    """Whether this machine can look the name up."""
+    """True if this machine can resolve the host name."""
     try:
         return bool(socket.getaddrinfo(host, None))
     except OSError:

@@ -1,6 +1,6 @@
-"""One mail to one recipient, by SMTP.
+"""Sends one mail to one recipient by SMTP.
 
-In: a mail, and who takes it. Out: nothing, once the server has taken it. Never: a password over an open line.
+In: a mail and a mail server. Out: nothing, after the server accepted it. Never: sends a password unencrypted.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ def send_mail(server: MailServer, mail: Mail, rules: HostRules = ANYWHERE, secon
     context = trust(insecure=server.insecure)
     try:
         line = smtplib.SMTP_SSL(timeout=seconds, context=context) if port == SMTPS else smtplib.SMTP(timeout=seconds)
-        setattr(line, "_host", server.host)  # noqa: B010 - whose certificate is checked
+        setattr(line, "_host", server.host)  # noqa: B010 - the name that the certificate is verified for
         line.connect(address, port)
     except (OSError, smtplib.SMTPException) as error:
         why = type(error).__name__
-        raise TransientError(f"{server.host}: cannot be reached ({why}); see whether it is up") from error
+        raise TransientError(f"{server.host}: cannot be reached ({why}); check that it is running") from error
     is_sent = False
     try:
         _introduce(line, server, address)
@@ -55,13 +55,13 @@ def send_mail(server: MailServer, mail: Mail, rules: HostRules = ANYWHERE, secon
         line.send_message(message, mail.sender, [mail.to])
     except smtplib.SMTPResponseException as error:
         kind = TransientError if 400 <= error.smtp_code < 500 else UserError
-        raise kind(f"{server.host}: refused the mail ({error.smtp_code}); see its answer there") from error
+        raise kind(f"{server.host}: refused the mail ({error.smtp_code}); see the log of the mail server") from error
     except smtplib.SMTPRecipientsRefused as error:
         raise UserError(f"{server.host}: refused the recipient {mail.to}; correct it") from error
     except (OSError, smtplib.SMTPException) as error:
         kind = Unanswered if is_sent else TransientError
         why = type(error).__name__
-        raise kind(f"{server.host}: the conversation ended ({why}); see there how far it came") from error
+        raise kind(f"{server.host}: the connection broke ({why}); check there if the mail arrived") from error
     finally:
         line.close()
 
@@ -75,7 +75,7 @@ def _introduce(line: smtplib.SMTP, server: MailServer, address: str) -> None:
         is_private = True
     if server.username:
         if not is_private and address not in HERE:
-            raise UserError(f"{server.host}: offers no TLS, and a password would be read by others; use port {SMTPS}")
+            raise UserError(f"{server.host}: offers no TLS, so the password would be sent in clear; use port {SMTPS}")
         line.login(server.username, server.password)
 
 
@@ -85,6 +85,6 @@ def _message(mail: Mail) -> EmailMessage:
         message["From"], message["To"] = mail.sender, mail.to
         message["Subject"] = " ".join(mail.subject.split())
     except (ValueError, IndexError) as error:
-        raise UserError("the sender or the recipient is no address; correct it") from error
+        raise UserError("the sender or recipient is not a valid mail address; correct it") from error
     message.set_content(mail.body, subtype="html" if mail.is_html else "plain")
     return message

@@ -1,13 +1,13 @@
-"""Killable workers that run what is not trusted.
+"""Runs untrusted functions and programs in confined processes with limits.
 
-In: a function's name ("package.module:function") and JSON, or a program's command (program.py).
-Out: JSON, or what the program printed; or an error that says which limit was hit.
+In: a function's name ("package.module:function") and JSON, or the command of a program (program.py).
+Out: JSON, or the output of the program; or an error that names the exceeded limit.
 Never: runs user code in the main process.
 """
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # checkers of types know this name; to import typing would take longer than all of this package
+TYPE_CHECKING = False  # type checkers know this name; importing typing would take longer than this whole package
 if TYPE_CHECKING:
     from typing import Any
 
@@ -44,7 +44,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    # Lazy, because the fork server imports this package too and must stay small: no asyncio in there.
+    # Lazy, because the fork server imports this package and must stay small: it must not load asyncio.
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

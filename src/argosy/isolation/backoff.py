@@ -1,7 +1,7 @@
-"""Scripts that use up their worker again and again are left alone for longer and longer, for each tenant by itself.
+"""Exponential backoff for scripts that exhaust their worker, per tenant.
 
-In: a script, and whether its runs failed. Out: why it is not run now, or None. Never: runs anything; lets what one
-tenant's objects do to a script keep it from another's.
+In: a script, and the results of its runs. Out: why it is not run now, or None. Never: runs anything; lets failures of
+one tenant block the script for another.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MAX_REMEMBERED: Final = 10_000
 
 
 def backoff_seconds(failures: int, first: float, longest: float) -> float:
-    """Seconds to wait after so many failures in a row, counted from 1: they double each time."""
+    """Return the seconds to wait after this number of consecutive failures, counted from 1; they double each time."""
     return float(min(first * 2.0 ** min(failures - 1, 30), longest))
 
 
@@ -33,7 +33,7 @@ class ScriptBackoff:
         self._failures: dict[tuple[str, str], _Failure] = {}
 
     def reason(self, script: str) -> str | None:
-        """Why the script is not to be run for the current tenant now."""
+        """Return why the script must not run for the current tenant now; None if it may run."""
         failure = self._failures.get((current_tenant().name, script))
         return failure.reason if failure is not None and failure.until > self._now() else None
 

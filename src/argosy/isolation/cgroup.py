@@ -1,7 +1,7 @@
-"""A cgroup for each run, where this process may make one: the kernel then counts all memory, and all processes.
+"""A cgroup for each run, if this process may create one: the kernel then limits all memory and processes of the run.
 
-In: this process's own cgroup (version 2), and limits. Out: a cgroup below it that a run enters. Never: fails where
-there is none; moves a process that is not ours; leaves a cgroup behind, also of a launcher that was killed.
+In: this process's own cgroup (version 2), and limits. Out: a cgroup below it that a run enters. Never: fails if cgroups
+are not available; moves a process of another program; leaves a cgroup behind, even after a launcher was killed.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 _CONTROLLERS = {"memory", "pids"}
 _PREFIX = "argosy-run-"
-_LEAF = "argosy-processes"  # where this process goes: a cgroup that limits others must hold no process itself
-_KERNEL_MEMORY = 16 << 20  # page tables and the like, beside what a run is given
+_LEAF = "argosy-processes"  # this process moves here: a cgroup with controllers for its children must have no process
+_KERNEL_MEMORY = 16 << 20  # bytes for page tables and similar, in addition to the limit of a run
 _REMOVE_SECONDS = 1.0
 _ATTEMPTS = 5
 
 
 def find_parent(mounts: str = "/proc/self/mountinfo", membership: str = "/proc/self/cgroup") -> str:
-    """Return a cgroup below which runs can have theirs, or nothing. Removes what a killed launcher left there."""
+    """Return a cgroup below which runs can have theirs, or "". Removes cgroups that a killed launcher left there."""
     own = _find_own(mounts, membership)
     if not own:
         return ""
@@ -38,10 +38,10 @@ def find_parent(mounts: str = "/proc/self/mountinfo", membership: str = "/proc/s
 
 
 def make(parent: str, needs: Mapping[str, int], scratch: int) -> tuple[str, int]:
-    """Make a cgroup for one run; `scratch` is the size of its tmpfs, which counts as memory. Raises OSError.
+    """Create a cgroup for one run; `scratch` is the size of its tmpfs, which counts as memory. Raises OSError.
 
-    Returns its path, and a descriptor whose lock says that the run is still watched: others remove it without one.
-    Also removes what a killed launcher left.
+    Returns its path, and a locked descriptor: other processes remove a cgroup without a lock.
+    Also removes cgroups that a killed launcher left.
     """
     _remove_stale(parent, 0)
     for _ in range(_ATTEMPTS):
@@ -54,7 +54,7 @@ def make(parent: str, needs: Mapping[str, int], scratch: int) -> tuple[str, int]
         raise FileNotFoundError(errno.ENOENT, "each new cgroup was removed by another process", parent)
     try:
         _write(path, "memory.max", str(needs["memory"] + scratch + _KERNEL_MEMORY))
-        _write(path, "pids.max", str(needs["processes"] + 2))  # the first process of a numbering, and one of ours
+        _write(path, "pids.max", str(needs["processes"] + 2))  # plus the init of the PID namespace, and one of ours
         for name, value in (("memory.swap.max", "0"), ("memory.oom.group", "1")):
             if os.path.exists(os.path.join(path, name)):  # not every kernel has them
                 _write(path, name, value)
@@ -66,14 +66,14 @@ def make(parent: str, needs: Mapping[str, int], scratch: int) -> tuple[str, int]
 
 
 def enter(path: str) -> None:
-    """Move this process into the cgroup; what it starts from now on is in there, too. Raises OSError."""
+    """Move this process into the cgroup; processes that it starts are in it too. Raises OSError."""
     _write(path, "cgroup.procs", "0")
 
 
 def was_out_of_memory(path: str) -> bool:
-    """True if the kernel ended a process of the run because the run used too much memory.
+    """True if the kernel killed a process because the run used too much memory.
 
-    `oom_kill` alone also counts processes that ended because the machine, or a cgroup above, was out of memory.
+    `oom_kill` alone also counts kills because the machine, or a parent cgroup, was out of memory.
     """
     try:
         events = dict(line.split() for line in _read(path, "memory.events").splitlines())
@@ -83,7 +83,7 @@ def was_out_of_memory(path: str) -> bool:
 
 
 def remove(path: str, seconds: float = _REMOVE_SECONDS) -> None:
-    """End what is left in the cgroup, and remove it; that takes a moment after its last process ended."""
+    """Kill the processes left in the cgroup and remove it; removal works only a moment after the last one ended."""
     end = time.monotonic() + seconds
     while True:
         try:
@@ -101,7 +101,7 @@ def remove(path: str, seconds: float = _REMOVE_SECONDS) -> None:
 
 
 def _find_own(mounts: str, membership: str) -> str:
-    """The folder of this process's cgroup, or nothing where there is no version 2 or it is not mounted."""
+    """Return the folder of this process's cgroup, or "" if cgroup version 2 is not available or not mounted."""
     try:
         with open(membership) as file:
             inside = next((line.strip()[3:] for line in file if line.startswith("0::")), "")
@@ -113,7 +113,7 @@ def _find_own(mounts: str, membership: str) -> str:
         # number, parent, device, root, mount point, options, optional fields, "-", type, ...
         if "-" in words and words[words.index("-") + 1] == "cgroup2" and inside:
             root = words[3].rstrip("/")
-            # Names with ".." are outside this process's cgroup namespace: what is mounted there is not its own.
+            # Paths with ".." are outside this process's cgroup namespace: that mount is not its own.
             if f"{inside}/".startswith(f"{root}/") and ".." not in f"{root}{inside}".split("/"):
                 return os.path.normpath(words[4] + inside[len(root) :])
     return ""
@@ -133,7 +133,7 @@ def _enable(path: str) -> bool:
     try:
         if set(_read(path, "cgroup.subtree_control").split()) >= _CONTROLLERS:
             return True
-        for _ in range(_ATTEMPTS):  # a process may be started between two steps
+        for _ in range(_ATTEMPTS):  # a process may start between two steps
             try:
                 _write(path, "cgroup.subtree_control", "+memory +pids")
                 return True
@@ -146,7 +146,7 @@ def _enable(path: str) -> bool:
 
 
 def _make_way(path: str) -> bool:
-    """Move all processes of the cgroup one level down, if they are ours alone."""
+    """Move all processes of the cgroup one level down, if all of them are ours."""
     pids = {int(word) for word in _read(path, "cgroup.procs").split()}
     if not pids <= {os.getpid(), *descendants.of(os.getpid())}:
         return False
@@ -161,7 +161,7 @@ def _make_way(path: str) -> bool:
 
 
 def _remove_stale(parent: str, seconds: float) -> None:
-    """Remove the cgroups of launchers that were killed. Their numbers say nothing: they may be of another namespace."""
+    """Remove cgroups of killed launchers. Their pids prove nothing: they may be from another PID namespace."""
     try:
         names = os.listdir(parent)
     except OSError:
@@ -195,7 +195,7 @@ def _kill(path: str) -> None:
     try:
         _write(path, "cgroup.kill", "1")
     except OSError:
-        pass  # before Linux 5.14; the launcher ends its processes itself
+        pass  # before Linux 5.14; the launcher kills its processes itself
 
 
 def _read(path: str, name: str) -> str:

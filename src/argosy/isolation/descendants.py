@@ -1,6 +1,6 @@
-"""All processes that come from one, however they hide.
+"""Lists, measures and kills all descendants of a process, including daemonized ones.
 
-In: a pid. Out: their pids, what they use; or their end. Never: a process that is not a descendant.
+In: a pid. Out: the pids of its descendants and their memory; or their end. Never: touches another process.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import time
 
 _SET_CHILD_SUBREAPER = 36
 _PATIENCE = 5.0
-_FREE_SOCKETS = 256  # that one process may have: see jail.py
+_FREE_SOCKETS = 256  # not counted: the open-file limit of one process, see restrictions.py
 
 
 def adopt_orphans() -> None:
-    """Become the parent of every descendant whose own parent ends: none can get out of sight."""
+    """Become the parent of every descendant whose own parent ends, so that none escapes."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, *(ctypes.c_ulong(value) for value in (1, 0, 0, 0)))
 
@@ -34,33 +34,33 @@ def of(pid: int) -> list[int]:
 
 
 def memory(pids: list[int]) -> int:
-    """The bytes that these processes hold and that are no file's; what two of them share counts twice."""
+    """Return the bytes of anonymous and shared memory of these processes; memory shared by two counts twice."""
     total = 0
     for pid in pids:
         try:
             with open(f"/proc/{pid}/status", "rb") as facts:
                 total += sum(int(line.split()[1]) for line in facts if line.startswith((b"RssAnon:", b"RssShmem:")))
         except OSError:
-            continue  # it ended meanwhile
+            continue  # it has ended
     return total << 10
 
 
 def detached() -> int:
-    """The bytes of shared memory, messages and semaphores in our own namespace that belong to no process."""
+    """Return the bytes of System V shared memory, messages and semaphores in our namespace; no process owns them."""
     total = 0
     for name, column, weight in (("shm", 14, 1), ("msg", 3, 1), ("sem", 3, 128)):
         try:
             with open(f"/proc/sysvipc/{name}", "rb") as facts:
                 total += sum(int(line.split()[column]) * weight for line in facts.readlines()[1:])
         except (OSError, IndexError, ValueError):
-            continue  # this system does not tell
+            continue  # not available on this system
     return total
 
 
 def nameless(pids: list[int], counted_device: int = -1) -> int:
-    """The bytes of files that these processes hold open and that no folder holds: removed ones, or those in memory.
+    """Return the bytes of open files of these processes that have no name: removed files and memfds.
 
-    Those of `counted_device` are left out: it is known how full that is.
+    Files of `counted_device` are not counted: its usage is measured separately.
     """
     sizes: dict[tuple[int, int], int] = {}
     for pid in pids:
@@ -75,9 +75,9 @@ def nameless(pids: list[int], counted_device: int = -1) -> int:
 
 
 def socket_buffers(pids: list[int]) -> int:
-    """The bytes that the buffers of these processes' sockets may hold at most, beyond those of one process.
+    """Return the maximum bytes in the socket buffers of these processes, beyond the sockets of one process.
 
-    The kernel counts them as nobody's memory where there is no cgroup.
+    Without a cgroup, the kernel does not count them as memory of a process.
     """
     sockets: set[tuple[int, int]] = set()
     for pid in pids:
@@ -94,14 +94,14 @@ def socket_buffers(pids: list[int]) -> int:
 def _largest_buffer() -> int:
     try:
         with open("/proc/sys/net/core/wmem_max", "rb") as setting:
-            return 2 * int(setting.read())  # the kernel doubles what a program asks for
+            return 2 * int(setting.read())  # the kernel doubles the requested size
     except (OSError, ValueError):
         return 1 << 19
 
 
 def memory_folder(pids: list[int], path: str) -> tuple[int, int, bool]:
-    """The device of the tmpfs that these processes see at `path`, its bytes in use, and whether it has no room for one
-    more file. A device of -1: none is seen."""
+    """Return the device of the tmpfs that these processes see at `path`, its bytes in use, and whether it has no free
+    inodes. Device -1: there is no tmpfs."""
     try:
         outside = os.stat(path).st_dev
     except OSError:
@@ -111,14 +111,14 @@ def memory_folder(pids: list[int], path: str) -> tuple[int, int, bool]:
             inside = f"/proc/{pid}/root{path}"
             device, facts = os.stat(inside).st_dev, os.statvfs(inside)
         except OSError:
-            continue  # it ended meanwhile, or has another root
+            continue  # it has ended, or has another root
         if device != outside:
             return device, (facts.f_blocks - facts.f_bfree) * facts.f_frsize, not facts.f_ffree
     return -1, 0, False
 
 
 def end_all(first: int) -> None:
-    """Kill every child of this process, the first too, until none is left; those of a child become ours as it ends."""
+    """Kill every child of this process until none is left; orphaned descendants become children and are killed too."""
     end = time.monotonic() + _PATIENCE
     while time.monotonic() < end:
         try:
@@ -126,7 +126,7 @@ def end_all(first: int) -> None:
                 pass
         except ChildProcessError:
             return
-        for pid in of(os.getpid()) or [first]:  # without a /proc there is only the first to be known
+        for pid in of(os.getpid()) or [first]:  # without /proc only the first child is known
             try:
                 os.kill(pid, signal.SIGKILL)
             except (ProcessLookupError, PermissionError):
@@ -141,5 +141,5 @@ def _children(pid: int) -> list[int]:
             with open(f"/proc/{pid}/task/{task}/children", "rb") as children:
                 found += map(int, children.read().split())
     except OSError:
-        pass  # it ended meanwhile
+        pass  # it has ended
     return found

@@ -1,6 +1,6 @@
-"""The errors of confine: which limit, what the function said, how the worker died.
+"""Errors of confined calls: an exceeded limit, an exception of the function, a crash of the worker.
 
-In: facts. Out: subclasses of ArgosyError. Never: a traceback, or more than a few KiB of a stranger's text.
+In: facts. Out: subclasses of ArgosyError. Never: contains a traceback, or more than a few KiB of untrusted text.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _EXHAUSTED: dict[LimitName, str] = {"wall": TIMED_OUT, "cpu": TIMED_OUT, "memory
 
 
 class OverLimit(LimitError):
-    """A call went over the limit that `limit` names."""
+    """A call exceeded the limit named by `limit`."""
 
     def __init__(self, limit: LimitName, message: str, *, where: str = "") -> None:
         super().__init__(message, where=where)
@@ -32,31 +32,31 @@ class ConfinedError(UserError):
 
 
 class CrashError(ConfinedError):
-    """The worker ended by itself in the middle of a call: an abort, a fault, an exit."""
+    """The worker ended during a call: an abort, a segmentation fault, an exit."""
 
 
 class RefusedError(ArgosyError):
-    """This function may not be run confined, or its module cannot be loaded."""
+    """The function or program may not be run confined, or cannot be loaded."""
 
 
 class NotConfinedError(UserError, RefusedError):
-    """Confinement is required (see requirement.py), and this machine cannot confine the call or program."""
+    """Confinement is required (see requirement.py), but this machine cannot confine the call or program."""
 
 
 def over_limit(limit: LimitName, limits: Limits, where: str) -> OverLimit:
-    """The error for `limit`, with the limit's value in the text."""
+    """Build the error for an exceeded limit of a call, with its value in the message."""
     text = {
         "wall": f"took longer than {limits.wall:g} s",
         "cpu": f"used more than {limits.cpu:g} s of CPU",
         "memory": f"needs more than {_size(limits.memory)} of memory",
-        "output": f"its answer is larger than {_size(limits.output)}",
+        "output": f"its result is larger than {_size(limits.output)}",
         "input": f"its input is larger than {_size(limits.input)}",
     }[limit]
     return OverLimit(limit, f"{text} (limit {limit})", where=where)
 
 
 def program_over(limit: LimitName, limits: ProgramLimits, where: str) -> OverLimit:
-    """The same for a program and all that it started."""
+    """Build the error for an exceeded limit of a program and its children."""
     text = {
         "wall": f"took longer than {limits.wall:g} s",
         "cpu": f"used more than {limits.cpu:g} s of CPU",
@@ -67,16 +67,16 @@ def program_over(limit: LimitName, limits: ProgramLimits, where: str) -> OverLim
 
 
 def death(status: int | None, limits: Limits, where: str) -> OverLimit | CrashError:
-    """What the wait status of a worker that ended in the middle of a call means."""
+    """Build the error for a worker that ended during a call, from its exit status (negative: a signal)."""
     if status is None:
-        return CrashError("the worker ended and left no status; try again", where=where)
+        return CrashError("the worker ended without an exit status; try again", where=where)
     if status >= 0:
-        return CrashError(f"the worker left with exit code {status} instead of an answer", where=where)
+        return CrashError(f"the worker exited with code {status} during the call", where=where)
     number = -status
     if number in (signal.SIGPROF, signal.SIGXCPU):
         return over_limit("cpu", limits, where)
     if number == signal.SIGKILL:
-        return CrashError("the worker was killed by the system, most likely for want of memory", where=where)
+        return CrashError("the worker was killed by the system, most likely because memory ran out", where=where)
     try:
         name = signal.Signals(number).name
     except ValueError:

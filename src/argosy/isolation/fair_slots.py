@@ -1,7 +1,7 @@
-"""Slots for confined work, given out fairly by tenant.
+"""Slots for confined work, assigned fairly among tenants.
 
-In: callers that want a slot, on behalf of the current tenant. Out: the slot, for as long as they hold it.
-Never: gives out more slots than there are; forgets a caller that waits.
+In: callers that request a slot for the current tenant. Out: the slot, until the caller releases it.
+Never: assigns more slots than exist; forgets a waiting caller.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Final
 
 from argosy.fair_share import Shares, Tenant, current_tenant
 
-RESERVE: Final = 1  # workers beside the usual number: each costs memory, and tenants that have none share it in turn
+RESERVE: Final = 1  # additional workers for tenants that have none; only one, because each costs memory
 
 
 class Slot:
-    """One turn of a tenant. `cpu_seconds` is charged if it is more than the time for which the slot was held."""
+    """One turn of a tenant. `cpu_seconds` is charged if it exceeds the time that the slot was held."""
 
     __slots__ = ("cpu_seconds", "since", "tenant")
 
@@ -28,7 +28,7 @@ class Slot:
 
 
 class FairSlots:
-    """So many slots, and some in reserve for tenants that hold none. Belongs to one event loop."""
+    """A fixed number of slots, and reserved ones for tenants that hold none. Belongs to one event loop."""
 
     def __init__(self, size: int, reserve: int = RESERVE, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -40,7 +40,7 @@ class FairSlots:
         return self.shares.running
 
     def depths(self) -> Mapping[str, int]:
-        """How many callers wait, by tenant."""
+        """Return the number of waiting callers by tenant."""
         return {name: len(line) for name, line in self._lines.items()}
 
     def is_over_budget(self, tenant: str) -> bool:
@@ -48,7 +48,7 @@ class FairSlots:
 
     @asynccontextmanager
     async def hold(self) -> AsyncIterator[Slot]:
-        """Wait for the tenant's turn, and hold a slot until the end of the block."""
+        """Wait for the tenant's turn, and hold a slot until the context exits."""
         tenant = current_tenant()
         await self._turn(tenant)
         slot = Slot(tenant, self._clock())
@@ -65,7 +65,7 @@ class FairSlots:
             await granted
         except asyncio.CancelledError:
             if granted.done() and not granted.cancelled():
-                self._release(Slot(tenant, self._clock()))  # granted and cancelled at once: another may have it
+                self._release(Slot(tenant, self._clock()))  # granted and cancelled at once: pass the slot on
             else:
                 self._leave(tenant, granted)
             raise
@@ -76,7 +76,7 @@ class FairSlots:
             line.remove((tenant, granted))
             if not line:
                 del self._lines[tenant.name]
-        self._grant()  # one rival less: what is over its budget may have more slots
+        self._grant()  # with one tenant less, a tenant over its budget may get more slots
 
     def _release(self, slot: Slot) -> None:
         held = self._clock() - slot.since
@@ -89,6 +89,6 @@ class FairSlots:
             tenant, granted = line.popleft()
             if not line:
                 del self._lines[name]
-            if not granted.done():  # otherwise its caller was cancelled
+            if not granted.done():  # else its caller was cancelled
                 self.shares.start(name, tenant.budget)
                 granted.set_result(None)

@@ -1,6 +1,6 @@
-"""The fork server: a small process that loads trusted modules once and forks a confined worker on demand.
+"""The fork server: a small process that loads trusted modules once and forks confined workers on demand.
 
-In: control frames (load, fork, lower, kill). Out: one reply to each load and fork, a notice for each ended worker.
+In: control frames (load, fork, lower, kill). Out: one reply to each load and fork, and a message for each ended worker.
 Never: runs a payload itself; outlives its parent; leaves a zombie.
 """
 
@@ -23,25 +23,25 @@ import orjson
 from argosy.isolation import cpu_priority, frames, landlock, requirement, restrictions, worker
 
 _CONTROL_LIMIT = 1 << 20
-# What the standard library loads late, in the middle of ordinary calls: a worker may be unable to read it by then.
+# Modules that the standard library imports late, during ordinary calls: a confined worker may not be able to read them.
 _STANDARD = ("_strptime", "base64", "datetime", "decimal", "encodings.idna", "encodings.latin_1", "random", "zoneinfo")
 _SHARED = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache", "/etc/localtime")
 
 
 class ForkServer:
-    """The loop of the process. Its only state: which workers live, and which directories they may read."""
+    """The main loop of the process. Its only state: the living workers, and the folders that they may read."""
 
     def __init__(self, control: socket.socket, *, is_confinement_required: bool) -> None:
         self._control, self._is_confinement_required = control, is_confinement_required
         self._inbox = frames.Inbox(_CONTROL_LIMIT)
-        self._workers: dict[int, int] = {}  # the parent's number of a worker → its pid
+        self._workers: dict[int, int] = {}  # the parent's number for a worker → its pid
         self._readable = set(_SHARED) | _own_directories()
         self._abi = landlock.abi()
         self._rules: int | None = None
         self._offline = restrictions.leave_network()
 
     def serve(self) -> None:
-        """Until the parent hangs up; then end every worker."""
+        """Serve until the parent closes the socket; then kill every worker."""
         wake_read, wake_write = os.pipe()
         os.set_blocking(wake_read, False)
         os.set_blocking(wake_write, False)
@@ -74,7 +74,7 @@ class ForkServer:
         for name in order["modules"]:
             try:
                 module = import_module(name)
-            except BaseException as problem:  # whatever a module does while it loads, the server stays
+            except BaseException as problem:  # whatever a module raises during its import, the server continues
                 self._say({"failed": f"{name}: {type(problem).__name__}: {problem}"[: frames.TEXT_LIMIT]})
                 return
             self._readable |= _home(module)
@@ -82,7 +82,7 @@ class ForkServer:
             os.close(self._rules)
         self._rules = landlock.ruleset(sorted(self._readable), self._abi) if self._abi else None
         gc.collect()
-        gc.freeze()  # or the first collection in each worker would copy every page of the heap
+        gc.freeze()  # else the first collection in each worker would copy every page of the heap
         self._say({"loaded": order["modules"]})
 
     def _fork(self, order: dict[str, Any]) -> None:
@@ -121,7 +121,7 @@ class ForkServer:
 
     def _kill(self, order: dict[str, Any]) -> None:
         pid = self._workers.get(order["number"])
-        if pid is not None:  # not reaped yet, so the pid is still this worker's
+        if pid is not None:  # not reaped yet, so the pid still belongs to this worker
             _kill_all_of(pid)
 
     def _reap(self) -> None:
@@ -139,19 +139,19 @@ class ForkServer:
             os.waitpid(pid, 0)
 
     def _say(self, message: dict[str, Any], *descriptors: int) -> None:
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the parent went; the loop sees it next
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the parent has ended; the loop notices next
             socket.send_fds(self._control, [frames.pack(message)], list(descriptors))
 
 
 def _kill_what_it_left(pid: int) -> None:
-    """If a worker ended, kill its group before it is reaped: as long as it is not, the number is its own."""
+    """If a worker ended, kill its process group before it is reaped: until then the pid cannot be reused."""
     if sys.platform == "linux" and os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
         _kill_all_of(pid)
 
 
 def _kill_all_of(pid: int) -> None:
-    """The worker, and what it forked where the kernel could not forbid that."""
-    os.kill(pid, signal.SIGKILL)  # it may not lead its group yet
+    """Kill the worker, and processes that it forked if the kernel could not forbid that."""
+    os.kill(pid, signal.SIGKILL)  # it may not lead its process group yet
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
 
@@ -162,7 +162,7 @@ def _own_directories() -> set[str]:
 
 
 def _home(module: Any) -> set[str]:
-    """Where a module and its top package may be read: never a directory that holds other things than the package."""
+    """Return the paths of a module's top-level package: never a folder that contains anything else."""
     top = sys.modules.get(module.__name__.partition(".")[0], module)
     places = list(getattr(top, "__path__", ())) or [getattr(top, "__file__", None)]
     return {place for place in places if place}
@@ -175,7 +175,7 @@ def _close_all_but(kept: int) -> None:
 
 
 def main(descriptor: int) -> None:
-    """The process's entry; the first control frame says who the parent is and where modules are found."""
+    """Entry point of the process; the first control frame contains the parent's pid and the module search path."""
     control = socket.socket(fileno=descriptor)
     (length,) = frames.LENGTH.unpack(control.recv(4, socket.MSG_WAITALL))
     hello = orjson.loads(control.recv(length, socket.MSG_WAITALL))

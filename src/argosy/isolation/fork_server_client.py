@@ -1,4 +1,4 @@
-"""The fork server as the parent sees it: start it, ask for modules and workers, hear of deaths.
+"""The parent's client of the fork server: starts it, requests modules and workers, and receives exit codes.
 
 In: module names, limits. Out: sockets to workers. Never: blocks the event loop for longer than a process start.
 """
@@ -23,8 +23,7 @@ from argosy.isolation.errors import RefusedError
 from argosy.isolation.requirement import is_required
 
 _BOOT = (
-    "import sys; sys.path.append(sys.argv[2]); "
-    "from argosy.isolation.fork_server import main; main(int(sys.argv[1]))"
+    "import sys; sys.path.append(sys.argv[2]); from argosy.isolation.fork_server import main; main(int(sys.argv[1]))"
 )
 _START_SECONDS = 30.0
 _STATUS_SECONDS = 5.0
@@ -32,7 +31,7 @@ _DESCRIPTORS = 8
 
 
 class Server:
-    """One fork server. `loaded` maps each module to the generation of workers that has it."""
+    """One fork server. `loaded` maps each module to the first generation of workers that has it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -54,7 +53,7 @@ class Server:
         self._write({"parent": os.getpid(), "path": path, "required": is_required()})
 
     async def load(self, modules: Sequence[str]) -> None:
-        """Load modules for all workers to come; RefusedError if one cannot be loaded."""
+        """Load modules for all future workers; RefusedError if one cannot be loaded."""
         reply = await self._ask({"do": "load", "modules": list(modules)})
         if "failed" in reply:
             raise RefusedError(f"confine: cannot load {reply['failed']}")
@@ -63,7 +62,7 @@ class Server:
             self.loaded.setdefault(module, self.generation)
 
     async def fork(self, needs: Mapping[str, float]) -> tuple[int, socket.socket]:
-        """A new worker's number and the socket to it; `needs` are memory, cpu_budget and output."""
+        """Fork a worker; returns its number and the socket to it. `needs` are memory, cpu_budget and output."""
         self._next += 1
         number = self._next
         self._deaths[number] = self._loop.create_future()
@@ -77,18 +76,18 @@ class Server:
         return number, socket.socket(fileno=reply["descriptor"])
 
     def lower_priority(self, number: int) -> None:
-        """Let other processes have the CPU first; this cannot be taken back."""
+        """Lower the CPU priority of a worker; this cannot be undone."""
         if self.alive:
             self._write({"do": "lower", "number": number})
 
     def kill(self, number: int) -> None:
-        """End a worker; the fork server does it, because only it knows for sure whose pid that is."""
+        """Kill a worker through the fork server, because only its parent can be sure that the pid was not reused."""
         self._deaths.pop(number, None)
         if self.alive:
             self._write({"do": "kill", "number": number})
 
     async def status(self, number: int) -> int | None:
-        """The exit code of a worker that hung up (negative: the signal), or None if nobody knows."""
+        """Return the exit code of an ended worker (negative: the signal), or None if it is unknown."""
         death = self._deaths.get(number)
         if death is None:
             return None
@@ -99,18 +98,18 @@ class Server:
             return None
 
     async def close(self) -> None:
-        """Hang up and wait for the end of the fork server, which first ends its workers."""
+        """Close the socket and wait for the end of the fork server, which first kills its workers."""
         if self.alive:
             self._control.shutdown(socket.SHUT_WR)
             try:
                 async with asyncio.timeout(_STATUS_SECONDS):
                     await asyncio.shield(self._hung_up)
             except TimeoutError:
-                self._process.kill()  # its workers follow it: they die with their parent
+                self._process.kill()  # its workers end with their parent
         self.abandon()
 
     def abandon(self) -> None:
-        """Let go of everything without a loop: the fork server sees the hang-up and ends."""
+        """Release everything without an event loop: the fork server notices the closed socket and ends."""
         self._end()
         if self._control.fileno() >= 0 and not self._loop.is_closed():
             self._loop.remove_reader(self._control.fileno())
@@ -120,7 +119,7 @@ class Server:
         try:
             self._process.wait(_STATUS_SECONDS)
         except subprocess.TimeoutExpired:
-            self._process.kill()  # the last resort: its workers die with it, but somebody else must reap them
+            self._process.kill()  # last resort: its workers end with it, but init must reap them
             self._process.wait()
 
     def _end(self) -> None:
@@ -156,11 +155,11 @@ class Server:
             raise
 
     def _write(self, message: dict[str, Any]) -> None:
-        # A frame is far smaller than the socket's buffer, and at most a few for each worker are on the way.
+        # A frame is far smaller than the socket buffer, and only a few per worker are in flight.
         try:
             self._control.sendall(frames.pack(message))
         except OSError:
-            self._process.kill()  # the reader sees the end and tells everybody
+            self._process.kill()  # the reader notices the end and informs all waiters
 
     def _read(self) -> None:
         try:
@@ -184,7 +183,7 @@ class Server:
             if death is not None and not death.done():
                 death.set_result(message["status"])
             return
-        if "forked" in message:  # None: the kernel could not give us one more descriptor
+        if "forked" in message:  # None: this process has no free descriptor
             message["descriptor"] = self._descriptors.popleft() if self._descriptors else None
         reply = self._replies.popleft()
         if not reply.done():
@@ -193,7 +192,7 @@ class Server:
             self._drop(message)
 
     def _drop(self, message: dict[str, Any]) -> None:
-        """A reply that nobody waits for: who asked was cancelled meanwhile."""
+        """Discard a reply whose caller was cancelled: close the socket and kill the worker."""
         if "forked" in message:
             if message["descriptor"] is not None:
                 os.close(message["descriptor"])
@@ -211,5 +210,5 @@ def _spawn(control: socket.socket) -> subprocess.Popen[bytes]:
         pass_fds=(descriptor,),
         env={},
         cwd="/",
-        start_new_session=True,  # Ctrl-C is for the parent
+        start_new_session=True,  # Ctrl-C must only reach the parent
     )

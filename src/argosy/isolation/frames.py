@@ -1,6 +1,6 @@
-"""The frames between the parent, the fork server and the workers: four bytes of length, then the body.
+"""Frames between the parent, the fork server and the workers: four bytes of length, then the body.
 
-In: bytes or JSON. Out: frames, and what is in them. Never: trusts a length that it did not check.
+In: bytes or JSON. Out: frames, and their contents. Never: trusts an unchecked length.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ READY, DONE, RAISED, NO_MEMORY, TOO_LARGE, UNKNOWN = b"r", b"+", b"-", b"m", b"o
 
 _SERIALS = 0xFFFFFFFF
 
-TEXT_LIMIT = 4 << 10  # of an exception's text
-SLACK = 4 * TEXT_LIMIT  # an answer may be an error's text even if the output limit is tiny
+TEXT_LIMIT = 4 << 10  # characters of an exception's message
+SLACK = 4 * TEXT_LIMIT  # bytes: an answer may be an error message even if the output limit is tiny
 
 
 class BadFrame(Exception):
-    """The peer announced a frame that is larger than allowed; `length` is what it announced."""
+    """The peer announced a frame above the limit; `length` is the announced length."""
 
     def __init__(self, length: int) -> None:
         super().__init__(f"a frame of {length} bytes")
@@ -34,34 +34,34 @@ class BadFrame(Exception):
 
 
 def pack(message: Any) -> bytes:
-    """A control message as one frame."""
+    """Encode a control message as one frame."""
     body = orjson.dumps(message)
     return LENGTH.pack(len(body)) + body
 
 
 def pack_call(serial: int, head: bytes, payload: bytes) -> bytes:
-    """A call as one frame: `head` is from `pack_head`, `payload` is JSON."""
+    """Encode a call as one frame: `head` is from `pack_head`, `payload` is JSON."""
     length = CALL.size - LENGTH.size + len(head) + len(payload)
     return b"".join((CALL.pack(length, serial & _SERIALS, len(head)), head, payload))
 
 
 def pack_answer(kind: bytes, serial: int, body: bytes) -> bytes:
-    """A worker's answer as one frame."""
+    """Encode a worker's answer as one frame."""
     return ANSWER.pack(ANSWER_HEAD + len(body), kind, serial) + body
 
 
 def is_answer_to(frame: bytes, serial: int) -> bool:
-    """Whether the frame (without its length) is an answer to this very call."""
+    """True if the frame (without its length) is an answer to the call with this serial number."""
     return len(frame) >= ANSWER_HEAD and frame[1:ANSWER_HEAD] == LENGTH.pack(serial & _SERIALS)
 
 
 def pack_head(function: str, cpu: float, output: int) -> bytes:
-    """What a worker must know of a call; equal for all payloads of a batch."""
+    """Encode the function and limits of a call; the same for all payloads of a batch."""
     return orjson.dumps([function, cpu, output])
 
 
 class Inbox:
-    """Bytes in, whole frames out."""
+    """Collects bytes and yields complete frames."""
 
     __slots__ = ("_buffer", "limit")
 
@@ -73,7 +73,7 @@ class Inbox:
         self._buffer += data
 
     def frames(self) -> Iterator[bytes]:
-        """Every whole frame that has come; raises BadFrame as soon as a length is over the limit."""
+        """Yield every complete frame; raises FrameTooLarge if an announced length exceeds the limit."""
         buffer, start = self._buffer, 0
         frames: list[bytes] = []
         while len(buffer) - start >= 4:

@@ -1,7 +1,7 @@
-"""Landlock, by system call: a process gives up every file but a few, TCP, and signals to others.
+"""Landlock by system call: restricts a process to a few files, and refuses TCP and signals to other processes.
 
-In: places that may be read, run or written. Out: a ruleset that binds who enters it.
-Never: fails where the kernel has none.
+In: paths that may be read, executed or written. Out: a ruleset that restricts the process that enters it.
+Never: fails if the kernel has no Landlock.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SCOPED = 0b11  # abstract unix sockets, signals
 
 
 def abi() -> int:
-    """The kernel's Landlock ABI; 0 if it has none."""
+    """Return the kernel's Landlock ABI version; 0 if it has no Landlock."""
     if sys.platform != "linux":
         return 0
     return max(0, _syscall(_CREATE_RULESET, None, 0, _ASK_VERSION))
@@ -41,8 +41,8 @@ def ruleset(
     writable: Iterable[str] = (),
     ports: Iterable[int] = (),
 ) -> int:
-    """A file descriptor of rules: nothing but reading below `readable`, running too below `runnable`, all that can be
-    done to files below `writable`, and calling these `ports`, of whichever machine. Raises OSError."""
+    """Build a ruleset and return its descriptor: read below `readable`, also execute below `runnable`, all file
+    operations below `writable`, and connect to these TCP `ports` of any host. Raises OSError."""
     reading = _READ_FILE | _READ_DIR
     attributes = struct.pack("<QQQ", _file_rights(version), _TCP if version >= 4 else 0, _SCOPED if version >= 6 else 0)
     size = 8 if version < 4 else 16 if version < 6 else 24
@@ -65,12 +65,12 @@ def ruleset(
 
 
 def enter(rules: int) -> None:
-    """Bind this process; needs no_new_privs. Raises OSError."""
+    """Restrict this process; requires no_new_privs. Raises OSError."""
     _checked(_syscall(_RESTRICT_SELF, rules, 0))
 
 
 def _file_rights(version: int) -> int:
-    """Everything that this ABI can take away: 13 rights, then REFER (2), TRUNCATE (3) and IOCTL_DEV (5)."""
+    """Return all file rights of this ABI version: 13 rights, then REFER (2), TRUNCATE (3) and IOCTL_DEV (5)."""
     return (1 << (13 + (version >= 2) + (version >= 3) + (version >= 5))) - 1
 
 
@@ -78,7 +78,7 @@ def _allow(rules: int, path: str, rights: int) -> None:
     try:
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
-        return  # what is not there needs no rule
+        return  # a missing path needs no rule
     try:
         if not stat.S_ISDIR(os.fstat(place).st_mode):
             rights &= _OF_A_FILE

@@ -1,7 +1,7 @@
-"""The process between us and a program: it starts the program confined, watches all of it, and ends all of it.
+"""The launcher process: starts a program confined, enforces its limits, and kills all of its processes at the end.
 
-In: one order on a socket. Out: what is in force, then how the program ended. Never: outlives who asked;
-leaves a process behind; runs anything of the program's itself.
+In: one order on a socket. Out: the confinement in force, then how the program ended. Never: outlives its parent;
+leaves a process behind; runs code of the program itself.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 _LENGTH = 8
-_LOOK = 0.1  # seconds between two looks at what the program uses
+_LOOK = 0.1  # seconds between two checks of the program's usage
 _MOST_FILES = 100_000
 _EXITING = 4  # the kernel's PF_EXITING
-_BEYOND = 1 << 16  # bytes of a scratch folder in memory above its limit
-_OURS = 2  # processes beside the program in an ordinary user's namespace: this one, and the first of the numbering
+_BEYOND = 1 << 16  # bytes of a scratch tmpfs above its limit
+_OURS = 2  # our processes in a user's namespace: the launcher, and the init of the PID namespace
 
 
 class _NotConfined(Exception):
-    """What is required for confinement is not in force."""
+    """A required protection is not in force."""
 
 
 def main(control: int) -> NoReturn:
-    """The process's entry. All ends when the other side of the socket hangs up."""
-    # Marshalled, as both sides are the same Python and it is there already.
+    """Entry point of the process. Everything ends when the parent closes the socket."""
+    # marshal: both sides run the same Python, and it is already imported.
     order = marshal.loads(_receive(control, int.from_bytes(_receive(control, _LENGTH), "big")))  # noqa: S302
     ours, theirs = os.pipe()
     users = order["users"] = rootfs.make_users() if os.geteuid() == 0 else None
@@ -54,7 +54,7 @@ def main(control: int) -> NoReturn:
     os.close(entering)
     order["is_in_cgroup"] = bool(os.read(entered, 1))
     for number in range(3):
-        os.close(number)  # or the program's end would not be the end of its output
+        os.close(number)  # else the output would stay open after the program ended
     limit = _watch(order, control, child)
     ended = {} if limit else _wait_for(child)
     descendants.end_all(child)
@@ -73,12 +73,12 @@ def main(control: int) -> NoReturn:
     try:
         os.write(control, marshal.dumps(report))
     except OSError:
-        pass  # nobody waits for it any more
+        pass  # the parent has ended
     os._exit(0)
 
 
 def _is_ending(pid: int) -> bool:
-    """A process that is killed hangs up a moment before it stops being our parent."""
+    """True if the process is exiting: a killed parent closes its sockets before it stops being our parent."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as facts:
             words = facts.read().rpartition(b")")[2].split()
@@ -88,7 +88,7 @@ def _is_ending(pid: int) -> bool:
 
 
 def _remove(folders: list[str]) -> None:
-    """What our parent would have removed, had it not been killed."""
+    """Remove folders that the parent could not remove because it was killed."""
     from shutil import rmtree
 
     for folder in folders:
@@ -96,18 +96,18 @@ def _remove(folders: list[str]) -> None:
 
 
 def _make_cgroup(order: dict[str, Any]) -> None:
-    """Before this process leaves its users: another user may not write there."""
+    """Create the cgroup, before the user namespace changes: another user may not write there."""
     order["cgroup"], order["cgroup_lock"] = "", -1
     if order.get("cgroup_parent"):
         try:
             made = cgroup.make(order["cgroup_parent"], order["needs"], order.get("memory_folder") or 0)
             order["cgroup"], order["cgroup_lock"] = made
         except OSError:
-            pass  # rlimits hold; the report says that it has none
+            pass  # rlimits still apply; the report says that there is no cgroup
 
 
 def _enter_cgroup(order: dict[str, Any], entering: int) -> None:
-    """Let the parent know by a byte: without a cgroup it counts more itself."""
+    """Enter the cgroup and tell the launcher with a byte: without a cgroup it measures more itself."""
     order["is_in_cgroup"] = False
     if order["cgroup"]:
         try:
@@ -116,19 +116,19 @@ def _enter_cgroup(order: dict[str, Any], entering: int) -> None:
             os.write(entering, b"1")
         except OSError:
             pass
-        os.close(order["cgroup_lock"])  # the parent's alone: it says that the parent lives
+        os.close(order["cgroup_lock"])  # only the launcher holds it: the lock shows that the launcher lives
     os.close(entering)
 
 
 def _find_late_excess(order: dict[str, Any]) -> str:
-    """What a program did between the last look and its end."""
+    """Return the limit that the program exceeded between the last check and its end."""
     if order["is_in_cgroup"] and cgroup.was_out_of_memory(order["cgroup"]):
         return "memory"
     return "scratch" if _written_by(order) > order["needs"]["scratch"] else ""
 
 
 def _leave_processes(order: dict[str, Any]) -> bool:
-    """Whether the next process is the first of a numbering of its own."""
+    """Unshare the PID namespace; True if the next child is the init of a new one."""
     order["offline"] = order["apart"] = False
     if sys.platform != "linux":
         return False
@@ -151,16 +151,16 @@ def _receive(control: int, length: int) -> bytes:
     while len(data) < length:
         more = os.read(control, length - len(data))
         if not more:
-            os._exit(1)  # nobody wants it any more
+            os._exit(1)  # the parent has ended
         data += more
     return data
 
 
 def _be_first(order: dict[str, Any], report: int) -> NoReturn:
-    """The first process of a numbering of its own: when it ends, the kernel ends all others of it."""
-    restrictions.die_with(0)  # whose number cannot be seen from here
+    """Run as init of the PID namespace: when it ends, the kernel kills all other processes in it."""
+    restrictions.die_with(0)  # the parent's pid is not visible in this namespace
     if not _has_reader(report):
-        os._exit(1)  # the launcher ended before the line above
+        os._exit(1)  # the launcher ended before the call above
     child = os.fork()
     if child == 0:
         _become_program(order, report)
@@ -182,7 +182,7 @@ def _has_reader(pipe: int) -> bool:
 def _become_program(order: dict[str, Any], report: int) -> NoReturn:
     try:
         missing: list[str] = []
-        restrictions.die_first_when_memory_is_short()  # while there is a /proc
+        restrictions.die_first_when_memory_is_short()  # while /proc is visible
         offline = _leave_network_and_files(order, missing)
         abi = landlock.abi()
         rules = _rules(order, abi)
@@ -197,7 +197,7 @@ def _become_program(order: dict[str, Any], report: int) -> NoReturn:
             raise _NotConfined(requirement.render_refusal(lacking))
         os.chdir(order["folder"])
         _say(report, "confinement", force)
-        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and programs inherit that
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and programs would inherit that
             signal.signal(number, signal.SIG_DFL)
         os.execve(order["argv"][0], order["argv"], order["env"])  # noqa: S606
     except _NotConfined as problem:
@@ -211,7 +211,7 @@ def _become_program(order: dict[str, Any], report: int) -> NoReturn:
 
 
 def _leave_network_and_files(order: dict[str, Any], missing: list[str]) -> bool:
-    """Whether this process has an empty network now. Who can have one can have a root folder of its own too."""
+    """Enter an empty network and an own root folder, if allowed; True if the network is empty now."""
     offline = order["offline"] or (not order.get("ports") and restrictions.leave_network())
     order["shares_ipc"] = not (offline or order["apart"] or (os.geteuid() == 0 and rootfs.leave(rootfs.NEW_IPC)))
     if not order["shares_ipc"]:
@@ -238,11 +238,11 @@ def _leave_network_and_files(order: dict[str, Any], missing: list[str]) -> bool:
 
 
 def _memory_folder(order: dict[str, Any]) -> tuple[str, str] | None:
-    """The scratch folder, and the options of a tmpfs for it; None where it is a folder that somebody else made."""
+    """Return the scratch folder and the mount options of its tmpfs; None if the caller supplied the folder."""
     if not order.get("memory_folder"):
         return None
     user, group = (restrictions.NOBODY, restrictions.NOBODY) if os.geteuid() == 0 else (os.getuid(), os.getgid())
-    # A little more than the limit, so that a run that reached it is seen to have gone beyond.
+    # A little more than the limit, so that usage above the limit is visible.
     size = order["memory_folder"] + _BEYOND
     return order["scratch"], f"size={size},nr_inodes={_MOST_FILES},mode=700,uid={user},gid={group}"
 
@@ -250,17 +250,18 @@ def _memory_folder(order: dict[str, Any]) -> tuple[str, str] | None:
 def _find_optional_missing(order: dict[str, Any]) -> list[str]:
     missing = []
     if not order["is_in_cgroup"]:
-        missing.append("cgroup: none can be made here, so that rlimits and looks at /proc limit memory and processes")
+        missing.append("cgroup: cannot be created here; rlimits and checks of /proc limit memory and processes")
     if order.get("memory_folder") and not order["has_memory_folder"]:
-        missing.append("scratch: no tmpfs can be mounted here, so that looks at its folder limit it")
+        missing.append("scratch: no tmpfs can be mounted here; checks of the folder limit its size")
     return missing
 
 
 def _rules(order: dict[str, Any], abi: int) -> int | None:
     if not abi:
         return None
-    return landlock.ruleset(order["readable"], abi, runnable=order["runnable"], writable=order["writable"],
-                            ports=order.get("ports") or ())
+    return landlock.ruleset(
+        order["readable"], abi, runnable=order["runnable"], writable=order["writable"], ports=order.get("ports") or ()
+    )
 
 
 def _say(report: int, name: str, value: Any) -> None:
@@ -268,7 +269,7 @@ def _say(report: int, name: str, value: Any) -> None:
 
 
 def _watch(order: dict[str, Any], control: int, child: int) -> str:
-    """Until the program ends: which limit made us end it, "gone" if nobody waits, or nothing."""
+    """Watch until the program ends; return the exceeded limit, "gone" if the parent has ended, or ""."""
     poller = select.poll()
     poller.register(control, select.POLLIN)
     if hasattr(os, "pidfd_open"):
@@ -291,11 +292,11 @@ def _watch(order: dict[str, Any], control: int, child: int) -> str:
             if found := _excess(order):
                 return found
             looked = time.monotonic()
-            wait = max(order.get("look", _LOOK), 10 * (looked - began))  # many files take long to count
+            wait = max(order.get("look", _LOOK), 10 * (looked - began))  # counting many files takes long
 
 
 def _lower_priority() -> bool:
-    """False if the program has not started yet: it is in no group of its own."""
+    """Lower the program's priority; False if it has not started yet and has no process group of its own."""
     groups = set()
     for pid in descendants.of(os.getpid()):
         try:
@@ -310,7 +311,7 @@ def _lower_priority() -> bool:
 
 
 def _hangs_up(control: int) -> bool:
-    """A byte is a wish that the program ends; no byte is nobody who waits for it."""
+    """True if the parent closed the socket; a byte is a request to terminate the program."""
     try:
         return not os.read(control, 1)
     except OSError:
@@ -318,7 +319,7 @@ def _hangs_up(control: int) -> bool:
 
 
 def _ask_to_end(child: int, alone: bool) -> None:
-    """The program itself, which may be the child of the first process of a numbering: that one takes no notice."""
+    """Send SIGTERM to the program; with a PID namespace it is the child of the init process, which ignores it."""
     for pid in descendants.of(child)[:1] if alone else [child]:
         try:
             os.kill(pid, signal.SIGTERM)
@@ -328,7 +329,7 @@ def _ask_to_end(child: int, alone: bool) -> None:
 
 def _excess(order: dict[str, Any]) -> str:
     ours = descendants.of(os.getpid())
-    loose = descendants.detached() if order["apart"] else 0  # root has closed it: see jail.close_shared_memory
+    loose = descendants.detached() if order["apart"] else 0  # as root it is disabled: see restrictions.py
     if not order["is_in_cgroup"]:
         loose += descendants.socket_buffers(ours)
     if descendants.memory(ours) + loose > order["needs"]["memory"]:
@@ -347,7 +348,7 @@ def _written_by(order: dict[str, Any]) -> int:
 
 
 def _written(folder: str) -> int:
-    """The bytes of all files below; what cannot be looked at is too much."""
+    """Return the bytes of all files below the folder; an unreadable folder counts as too much."""
     total, entries, left = 0, 0, [folder]
     while left:
         try:
@@ -360,7 +361,7 @@ def _written(folder: str) -> int:
         except (FileNotFoundError, NotADirectoryError):
             continue  # removed meanwhile
         except OSError:
-            return sys.maxsize  # closed to us, or deeper than a path can say
+            return sys.maxsize  # not accessible, or deeper than a path can be
         if entries > _MOST_FILES:
             return sys.maxsize
     return total
@@ -370,4 +371,4 @@ def _blocks(entry: os.DirEntry[str]) -> int:
     try:
         return entry.stat(follow_symlinks=False).st_blocks * 512
     except FileNotFoundError:
-        return 0  # removed meanwhile; all the others are still there
+        return 0  # removed meanwhile; the other entries still count

@@ -1,7 +1,7 @@
-"""A program that stays: confined like any other (see program.py), and serving sockets that were opened for it.
+"""Long-running confined programs (see program.py) that serve sockets passed to them.
 
-In: a command, what it may read, sockets that listen. Out: a Resident: write to it, wait for its end, end it.
-Never: outlives us, or `end`; gives it any network but the sockets that it was passed and the ports that were named.
+In: a command, readable paths, listening sockets. Out: a LongRunningProgram: write to it, wait for it, kill it.
+Never: lets it outlive this process or `kill`; gives it network access beyond the passed sockets and named ports.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from argosy.isolation.limits import ProgramLimits
 from argosy.isolation.program import order_for, spawn, workshop
 
 DAYS: Final = 365 * 24 * 3600
-PATIENCE: Final = 3.0  # seconds for the launcher to end all that it started
-LOOK: Final = 0.5  # seconds between two looks at what it uses
-LOUDEST: Final = 4 << 20  # bytes a second of what it prints that are listened to; it waits meanwhile
-KEPT: Final = 16 << 10  # bytes of the end of what it printed
+PATIENCE: Final = 3.0  # seconds for the launcher to kill all processes
+LOOK: Final = 0.5  # seconds between two checks of its usage
+LOUDEST: Final = 4 << 20  # output bytes read per second; a program that prints more is slowed down
+KEPT: Final = 16 << 10  # bytes of the end of its output
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a resident ended: by itself with a code (negative: a signal), or at a limit, or it never began."""
+    """How a program ended: with an exit code (negative: a signal), at a limit, or refused before it started."""
 
     code: int
     limit: str = ""
@@ -38,7 +38,7 @@ class Ended:
 
 
 class Resident:
-    """Made by `start`. Its output's end is kept, for who asks why it ended."""
+    """Created by `start_program`. Keeps the end of its output, for error messages."""
 
     def __init__(
         self,
@@ -58,15 +58,15 @@ class Resident:
 
     @property
     def ended(self) -> asyncio.Task[Ended]:
-        """Done when it has ended."""
+        """A task that is done when the program has ended."""
         return self._ended
 
     def said(self) -> str:
-        """The end of what it printed."""
+        """Return the end of its output."""
         return bytes(self._said[-KEPT:]).decode(errors="replace")
 
     async def tell(self, line: bytes) -> None:
-        """A line for its standard input, lost where it has ended."""
+        """Write a line to its standard input; ignored if it has ended."""
         await asyncio.to_thread(self._write, line + b"\n")
 
     def _write(self, data: bytes) -> None:
@@ -75,12 +75,12 @@ class Resident:
                 data = data[os.write(self._process.stdin.fileno(), data) :]
 
     def ask_to_end(self) -> None:
-        """SIGTERM, which it may ignore."""
+        """Send SIGTERM, which the program may ignore."""
         with contextlib.suppress(OSError):
             self._control.send(b"t")
 
     async def end(self) -> None:
-        """Hang up: the launcher ends everything and then itself."""
+        """Close the socket: the launcher kills all processes and then exits."""
         with contextlib.suppress(OSError):
             self._control.shutdown(socket.SHUT_WR)
         with contextlib.suppress(TimeoutError):
@@ -103,8 +103,8 @@ class Resident:
             self._process.stdin.close()
         self._close()
         if not report:
-            return Ended(1, refused="the process that should start it ended")
-        found = marshal.loads(bytes(report))  # noqa: S302  # our own launcher's
+            return Ended(1, refused="the launcher process ended unexpectedly")
+        found = marshal.loads(bytes(report))  # noqa: S302  # from our own launcher
         limit = str(found.get("limit") or "")
         return Ended(int(found.get("code", 1)), "" if limit == "gone" else limit, _refusal(found))
 
@@ -116,7 +116,7 @@ class Resident:
         try:
             while more := await reader.read(KEPT):
                 heard += len(more)
-                if heard > LOUDEST:  # or who prints without end would have this process listen to nothing else
+                if heard > LOUDEST:  # else endless output would keep this process busy
                     await asyncio.sleep(max(since + 1.0 - loop.time(), 0.0))
                     heard, since = 0, loop.time()
                 if self._hears is not None:
@@ -133,18 +133,18 @@ def _refusal(report: Mapping[str, object]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a resident is given besides: all empty, it has nothing but its files and its sockets."""
+    """Additional access of a long-running program; by default it has only its files and its sockets."""
 
     env: Mapping[str, str] = field(default_factory=dict)
-    ports: Sequence[int] = ()  # that it may call; then it shares this machine's network, and Landlock refuses the rest
-    needs_unix_sockets: bool = False  # it opens some; else they are refused where it could reach those of others
-    mounts: Sequence[tuple[str, str, bool]] = ()  # what, under which name, read-only; refused where that cannot be
-    extras: Sequence[tuple[str, str, bool]] = ()  # the same, left out where it cannot be
-    disposable: Sequence[Path] = ()  # folders that are removed if we are killed and cannot do it
-    at_home: bool = False  # works in its own scratch folder
-    scratch: Path | None = None  # the scratch folder; None: one that is made for it, and removed after
-    counted: Sequence[Path] = ()  # folders of `mounts`, where what it adds counts as scratch
-    hear: Callable[[bytes], None] | None = None  # is given all that it prints, in its order
+    ports: Sequence[int] = ()  # it may connect to; then it shares the host network, and Landlock refuses other ports
+    needs_unix_sockets: bool = False  # else they are refused if sockets of other processes could be reached
+    mounts: Sequence[tuple[str, str, bool]] = ()  # (source, target, read-only); required
+    extras: Sequence[tuple[str, str, bool]] = ()  # the same, but skipped if mounting is not possible
+    disposable: Sequence[Path] = ()  # folders that the launcher removes if this process is killed
+    at_home: bool = False  # its working folder is its scratch folder
+    scratch: Path | None = None  # the scratch folder; None: a temporary one
+    counted: Sequence[Path] = ()  # folders of `mounts` whose growth counts as scratch
+    hear: Callable[[bytes], None] | None = None  # called with all of its output, in order
 
 
 NOTHING_MORE: Final = Surroundings()
@@ -159,7 +159,7 @@ async def start(
     limits: ProgramLimits,
     around: Surroundings = NOTHING_MORE,
 ) -> Resident:
-    """Of the limits, `wall` and `output` do not count. Raises RefusedError where there is no such program."""
+    """Start a program; the limits `wall` and `output` are not enforced. Raises RefusedError if it does not exist."""
     stack = contextlib.ExitStack()
     place, room = stack.enter_context(workshop(around.scratch))
     try:
@@ -186,13 +186,13 @@ async def start(
         with contextlib.suppress(OSError):
             await asyncio.get_running_loop().sock_sendall(ours, len(text).to_bytes(8, "big") + text)
     except BaseException:
-        await resident.end()  # nobody else knows of it yet
+        await resident.end()  # no caller knows it yet
         raise
     return resident
 
 
 async def _spawned(*sockets: socket.socket, merged: bool) -> tuple[subprocess.Popen[bytes], bool]:
-    """The launcher, and whether we were cancelled meanwhile: a thread goes on, and what it starts must be ended."""
+    """Start the launcher in a thread; returns whether the caller was cancelled meanwhile, so that it can be killed."""
     spawning = asyncio.create_task(asyncio.to_thread(partial(spawn, *sockets, merged=merged)))
     is_cancelled = False
     while not spawning.done():

@@ -1,7 +1,7 @@
-"""The crew: processes of ours that do large work, so that the event loop does not wait for it.
+"""A pool of processes for heavy trusted work, so that the event loop is not blocked.
 
-In: a function of ours (trusted, at a module's top) and its arguments. Out: what it returns; what it raises, as itself.
-Never: runs what is not trusted (see pool.py); a worker that outlives its call's deadline, or this process.
+In: a trusted function (at module level) and its arguments. Out: its result, or its exception.
+Never: runs untrusted code (see worker_pool.py); lets a worker outlive the deadline of its call, or this process.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from argosy.isolation.scratch_folders import sweep_scratch_folders
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
 
-# First on the path: a worker runs the very code that its parent does, whatever else is installed.
+# First on the path: a worker runs the same code as its parent, whatever else is installed.
 _BOOT = """import sys
 sys.path.insert(0, sys.argv.pop())
 from argosy.isolation.process_pool_worker import main
@@ -36,7 +36,7 @@ main(sys.argv[1:])"""
 _START_SECONDS = 30.0
 _END_SECONDS = 2.0
 _CHUNK = 1 << 18
-SURPLUS_SECONDS = 60.0  # without work, after which a worker beyond the usual number ends
+SURPLUS_SECONDS = 60.0  # idle time after which a worker beyond the usual number ends
 
 
 class Answer(NamedTuple):
@@ -47,9 +47,9 @@ class Answer(NamedTuple):
 
 
 class Crew:
-    """Workers, started as they are needed, which keep what they have learned from call to call.
+    """Worker processes, started on demand, which keep their caches between calls.
 
-    There are at most so many for one tenant, and one more for tenants that have none: see `fairness.Shares`.
+    One tenant uses at most `workers`; one more is reserved for tenants that have none: see `FairShareScheduler`.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Crew:
     ) -> None:
         """`modules` are imported by each worker as it starts."""
         if workers < 1 or seconds <= 0 or memory <= 0:
-            raise ValueError("a crew needs at least one worker, and some time and memory")
+            raise ValueError("a process pool needs at least one worker, and positive seconds and memory")
         self._size = workers
         self._seconds = seconds
         self._memory = memory
@@ -77,53 +77,53 @@ class Crew:
 
     @property
     def max_memory(self) -> int:
-        """Bytes that all workers may hold at once; programs that they run have limits of their own."""
+        """Bytes that all workers may use at once; programs that they run have their own limits."""
         return self.max_workers * self._memory
 
     def depths(self) -> Mapping[str, int]:
-        """How many calls wait for a worker, by tenant."""
+        """Return the number of calls that wait for a worker, by tenant."""
         return self._slots.depths()
 
     def list_over_budget(self) -> Mapping[str, tuple[float, Budget]]:
-        """Recent worker seconds and the budget of each tenant that used more than its budget."""
+        """Return recent worker seconds and the budget of each tenant over its budget."""
         return self._slots.shares.list_over_budget()
 
     def begin(self) -> None:
-        """Start the first worker now, and wait for nothing: by the first call it may be ready."""
+        """Start the first worker without waiting for it, so that it may be ready at the first call."""
         if not self._all and not self._closed:
-            with suppress(OSError):  # the first call tries again, and tells
+            with suppress(OSError):  # the first call tries again, and reports the error
                 self._begun = _Worker(self._memory, self._modules)
                 self._all.add(self._begun)
 
     async def run(
         self, function: Callable[[*Arguments], T], *args: *Arguments, seconds: float | None = None, where: str = ""
     ) -> T:
-        """Raises what the function does; LimitError, or TransientError where the worker died. `where` is for these."""
+        """Run a function. Raises its exception; LimitError, or TransientError if the worker died, with `where`."""
         call = pickle.dumps((function, args), protocol=pickle.HIGHEST_PROTOCOL)
         if len(call) > self._memory // 2:  # a worker could not even read it
             raise self._too_much(where)
         self._settle()
         async with self._slots.hold() as slot:
             answer, was_fresh = await self._ask(call, seconds or self._seconds, where, slot)
-            if answer.kind == NO_MEMORY and not was_fresh:  # what it remembered of earlier calls may be to blame
+            if answer.kind == NO_MEMORY and not was_fresh:  # caches of earlier calls may have used the memory
                 answer, _ = await self._ask(call, seconds or self._seconds, where, slot)
         if answer.kind == NO_MEMORY:
             raise self._too_much(where)
-        value = pickle.loads(answer.body)  # noqa: S301  from a process of ours, which runs nothing but our code
+        value = pickle.loads(answer.body)  # noqa: S301  from our own process, which runs only our code
         if answer.kind == RAISED:
             raise value
         result: T = value
         return result
 
     async def close(self) -> None:
-        """End all workers, and wait for their end. Calls on the way get a TransientError."""
+        """Stop all workers and wait for their end. Running calls raise TransientError."""
         self._closed = True
         if self._surplus_timer is not None:
             self._surplus_timer.cancel()
         idle, self._idle = self._idle, []
         workers, self._all = self._all, set()
         for worker in workers.difference(idle):
-            worker.kill()  # whoever waits for its answer sees the end of it
+            worker.kill()  # the caller that waits for its answer gets an error
         for worker in idle:
             worker.hang_up()
         endings = [ending for ending in self._ending if ending.get_loop() is asyncio.get_running_loop()]
@@ -136,7 +136,7 @@ class Crew:
             async with asyncio.timeout(seconds):
                 answer = await worker.ask(call)
         except TimeoutError:
-            error = LimitError(f"it takes longer than {seconds:g} s; make it smaller, or split it", where=where)
+            error = LimitError(f"takes longer than {seconds:g} s; make it smaller, or split it", where=where)
             error.exhausted = TIMED_OUT
             raise error from None
         except (OSError, EOFError):
@@ -151,20 +151,20 @@ class Crew:
 
     def _too_much(self, where: str) -> LimitError:
         size = self._memory >> 20
-        error = LimitError(f"it takes more than {size} MiB of memory; make it smaller, or split it", where=where)
+        error = LimitError(f"takes more than {size} MiB of memory; make it smaller, or split it", where=where)
         error.exhausted = OUT_OF_MEMORY
         return error
 
     async def _death(self, worker: _Worker, where: str) -> TransientError:
         which = f"{where}: " if where else ""
         if self._closed:
-            return TransientError(f"{which}the crew was closed")
+            return TransientError(f"{which}the process pool was closed")
         cause = await asyncio.to_thread(worker.cause)
         return TransientError(f"{which}a worker process ended {cause}before its work was done; try again")
 
     async def _worker(self, tenant: str) -> _Worker:
         if self._closed:
-            raise TransientError("the crew was closed")
+            raise TransientError("the process pool was closed")
         for worker in [worker for worker in self._idle if not worker.is_running()]:
             self._idle.remove(worker)
             self._retire(worker)
@@ -173,9 +173,9 @@ class Crew:
         return worker
 
     def _find_idle(self, tenant: str) -> _Worker | None:
-        """Prefer the tenant's own worker, then the one that worked last: it remembers most.
+        """Prefer the tenant's own worker, then the most recently used one, whose caches are warm.
 
-        A tenant over its budget, whose calls tend to end with the death of their worker, leaves others theirs.
+        A tenant over its budget does not get workers of others, because its calls tend to kill their worker.
         """
         own = [worker for worker in self._idle if worker.tenant == tenant]
         if not own and self._slots.is_over_budget(tenant) and len(self._all) < self.max_workers:
@@ -188,13 +188,13 @@ class Crew:
         return worker
 
     def _keep(self, worker: _Worker) -> None:
-        """Workers beyond the usual number end after a while without work."""
+        """Return a worker to the idle list; workers beyond the usual number end after some idle time."""
         worker.idle_since = asyncio.get_running_loop().time()
         self._idle.append(worker)
         self._watch_surplus()
 
     def _watch_surplus(self) -> None:
-        """Have one timer, and no more, while a worker beyond the usual number is idle."""
+        """Keep exactly one timer while a worker beyond the usual number is idle."""
         if self._surplus_timer is None and self._idle and len(self._all) > self._size and not self._closed:
             loop = asyncio.get_running_loop()
             due = min(worker.idle_since for worker in self._idle) + SURPLUS_SECONDS
@@ -219,7 +219,7 @@ class Crew:
         try:
             async with asyncio.timeout(_START_SECONDS):
                 ready = (await worker.answer()).kind == READY
-        except (OSError, EOFError, TimeoutError):  # the last is an OSError too; it is named because it is meant
+        except (OSError, EOFError, TimeoutError):  # TimeoutError is an OSError, but is named to be explicit
             cause = await asyncio.to_thread(worker.cause)
             raise TransientError(f"a worker process did not start {cause}; try again") from None
         finally:
@@ -228,7 +228,7 @@ class Crew:
         return worker
 
     def _retire(self, worker: _Worker) -> None:
-        """Kill it now; a thread waits for its end, which takes a while where much memory is to be given back."""
+        """Kill a worker now; a thread waits for its end, which takes a while if it has much memory."""
         self._all.discard(worker)
         worker.kill()
         worker.hang_up()
@@ -237,17 +237,17 @@ class Crew:
         ending.add_done_callback(self._ending.discard)
 
     def _settle(self) -> None:
-        """Bind to the running loop."""
+        """Bind the pool to the running event loop."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             if self._loop is not None and not self._loop.is_closed():
-                raise RuntimeError("a crew belongs to one event loop; make one for each")
+                raise RuntimeError("a process pool belongs to one event loop; create one for each")
             self._loop, self._slots, self._ending = loop, FairSlots(self._size), set()
             self._surplus_timer = None
 
 
 class _Worker:
-    """One process, and the socket to it."""
+    """One worker process, and the socket to it."""
 
     def __init__(self, memory: int, modules: Sequence[str]) -> None:
         self._channel, theirs = socket.socketpair()
@@ -264,13 +264,13 @@ class _Worker:
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
                     pass_fds=(theirs.fileno(),),
-                    start_new_session=True,  # Ctrl-C is for this process, which then decides
+                    start_new_session=True,  # Ctrl-C must only reach this process
                 )
         except OSError:
             self._channel.close()
             raise
         first = pickle.dumps(([os.path.abspath(entry) for entry in sys.path], tuple(modules)))
-        with suppress(OSError):  # it ended already: whoever waits for its first word is told
+        with suppress(OSError):  # it has already ended: the caller that waits for READY gets an error
             self._channel.send(LENGTH.pack(len(first)) + first)
 
     async def ask(self, call: bytes) -> Answer:
@@ -296,7 +296,7 @@ class _Worker:
         return self._process.poll() is None
 
     def cause(self) -> str:
-        """How it died, where that is known soon, for the middle of a sentence. Waits: not for the event loop."""
+        """Return how it ended, for the middle of a sentence; "" if unknown. Blocks: not for the event loop."""
         with suppress(subprocess.TimeoutExpired):
             code = self._process.wait(_END_SECONDS)
             with suppress(ValueError):
@@ -307,18 +307,18 @@ class _Worker:
         self._channel.close()
 
     def kill(self) -> None:
-        """With all that it started and that did not leave its group."""
+        """Kill the process and its process group."""
         with suppress(ProcessLookupError, PermissionError):
             if self._process.poll() is None:
                 os.killpg(self._process.pid, signal.SIGKILL)
 
     def wait(self) -> int:
-        """For its end, after a word of goodbye or a kill; one that does not go by itself is made to."""
+        """Wait for its end after its socket was closed or it was killed; kill it if it does not end in time."""
         try:
             code = self._process.wait(_END_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
             code = self._process.wait()
-        if code < 0:  # it was killed, and could not remove its folders itself
+        if code < 0:  # a killed process could not remove its folders
             sweep_scratch_folders()
         return code

@@ -1,6 +1,6 @@
-"""A worker of the crew: reads a call, runs it, writes the answer, until its parent hangs up.
+"""A worker of the process pool: reads a call, runs it and writes the answer, until its parent closes the socket.
 
-In: pickled calls on a socket. Out: pickled answers. Never: outlives its parent; takes more memory than it was given.
+In: pickled calls on a socket. Out: pickled answers. Never: outlives its parent; uses more memory than its limit.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from argosy.isolation.restrictions import address_space, die_with
 from argosy.isolation.scratch_folders import sweep_scratch_folders
 
 LENGTH = struct.Struct("<Q")
-# The length of what follows, the kind of answer, whether the worker has grown too much, and the CPU seconds it took.
+# The length of the body, the kind of answer, whether the worker has grown too much, and its CPU seconds.
 HEAD = struct.Struct("<Qc?d")
-COLLECTED = (10_000, 20, 20)  # the usual would look for cycles again and again during imports, and find none
+COLLECTED = (10_000, 20, 20)  # the default thresholds would run many useless collections during imports
 READY, DONE, RAISED, NO_MEMORY = b"r", b"+", b"-", b"m"
 
 
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str]) -> None:
         sys.path[:], modules = pickle.loads(_frame(calls))  # noqa: S301  from our parent
         for name in modules:
             import_module(name)
-        sweep_scratch_folders()  # of processes that were killed; here, because a parent must not wait for a disk
+        sweep_scratch_folders()  # of killed processes; here, because the parent must not wait for a disk
         start = address_space()
         _limit(start + memory)
         channel.sendall(HEAD.pack(0, READY, False, 0.0))
@@ -53,21 +53,21 @@ def main(arguments: Sequence[str]) -> None:
                 channel.sendall(HEAD.pack(len(body), kind, address_space() - start > memory // 2, cpu))
                 channel.sendall(body)
             except OSError:
-                return  # nobody waits for it any more
+                return  # the parent has closed the socket
             body = b""
 
 
 def _cpu_seconds() -> float:
-    """Of this process, and of programs that it ran to their end."""
+    """Return the CPU seconds of this process and of its finished child programs."""
     usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def _limit(most: int) -> None:
-    """The soft limits alone: a program that it starts may raise them to what it needs."""
+    """Set soft limits only: a program that the worker starts may raise them."""
     for number, value in ((resource.RLIMIT_AS, most), (resource.RLIMIT_CORE, 0)):
         hard = resource.getrlimit(number)[1]
-        with suppress(OSError, ValueError):  # not every system has this limit; the deadline holds everywhere
+        with suppress(OSError, ValueError):  # not every system has this limit; the deadline always applies
             resource.setrlimit(number, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
 
 
@@ -87,12 +87,12 @@ def _answer(call: bytes) -> tuple[bytes, bytes]:
 
 
 def _packed(problem: BaseException) -> bytes:
-    """Our errors as they are; others, which are mistakes of ours, with the place where they happened."""
+    """Pickle an exception: ArgosyErrors unchanged, others (bugs) with their traceback as a note."""
     if not isinstance(problem, ArgosyError):
         problem.add_note("in a worker process:\n" + "".join(traceback.format_tb(problem.__traceback__)))
     try:
         packed = pickle.dumps(problem, protocol=pickle.HIGHEST_PROTOCOL)
-        if isinstance(pickle.loads(packed), Exception):  # noqa: S301  one that asks to end the process is for us alone
+        if isinstance(pickle.loads(packed), Exception):  # noqa: S301  a SystemExit must not end the parent
             return packed
     except Exception:
         packed = b""

@@ -1,6 +1,6 @@
-"""Run a program that is not trusted, on files that are not trusted: confined, with limits, to its very end.
+"""Runs an untrusted program confined and with limits, until all of its processes have ended.
 
-In: a command, a folder, what it may read, what it is told. Out: its exit code and output, or which limit it hit.
+In: a command, a folder, readable paths, stdin. Out: its exit code and output, or the exceeded limit.
 Never: gives it our environment, files, network or user (as far as the system allows); leaves a process behind.
 """
 
@@ -49,14 +49,14 @@ _MODULE = (
 _HOME = os.path.dirname(os.path.dirname(os.path.abspath(argosy.__file__)))
 _CHUNK = 1 << 16
 _KEPT_STDERR = 64 << 10
-_PATIENCE = 10.0  # seconds for the launcher to end what it started
+_PATIENCE = 10.0  # seconds for the launcher to kill all processes
 _NO_SPACE = b"No space left on device"
 _OUT_OF_MEMORY = (b"runtime: out of memory", b"runtime: cannot allocate memory", b"\nMemoryError", b"std::bad_alloc")
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A program that ended by itself. A negative code is a signal; of stderr only the end is kept."""
+    """The result of a program that ended by itself. A negative code is a signal; only the end of stderr is kept."""
 
     code: int
     stdout: bytes
@@ -75,11 +75,11 @@ def run(
     disposable: Sequence[Path] = (),
     limits: ProgramLimits = ProgramLimits(),  # noqa: B008
 ) -> Finished:
-    """Run a program in `folder`, which it may read, as it may `readable` and the system's own programs and libraries.
+    """Run a program in `folder`. It may read `folder`, `readable`, and the system's programs and libraries.
 
-    It may write to `scratch` alone, which is its HOME too. Folders that are `disposable` are removed if we are killed
-    meanwhile and cannot do it. Raises OverLimit; RefusedError if it cannot be started; NotConfinedError if confinement
-    is required and cannot be had.
+    It may write only to `scratch`, which is also its HOME. The launcher removes `disposable` folders if this process
+    is killed meanwhile. Raises LimitExceeded; RefusedError if it cannot be started; NotConfinedError if confinement is
+    required but not available.
     """
     with workshop(scratch) as (place, room):
         order = order_for(argv, folder, readable, place, room, env or {}, limits)
@@ -89,9 +89,9 @@ def run(
 
 
 def probe() -> Confinement:
-    """Start a program that does nothing, to find out what can be put in force here, be it required or not.
+    """Start a program that does nothing, to find out which protections are available here, required or not.
 
-    That it can be started is not needed: another user may not be allowed to.
+    The program itself may fail to start: another user may not be allowed to run it.
     """
     command, limits = (sys.executable, "-I", "-S", "-c", ""), ProgramLimits()
     with workshop(None) as (place, room):
@@ -109,7 +109,7 @@ def order_for(
     env: Mapping[str, str],
     limits: ProgramLimits,
 ) -> dict[str, Any]:
-    """What the launcher is told; `place` and `room` are of `workshop`."""
+    """Build the order for the launcher; the scratch and root folders are from `create_work_folders`."""
     program = find(argv[0])
     return {
         "argv": [program, *argv[1:]],
@@ -120,7 +120,7 @@ def order_for(
         "writable": [*_WRITABLE, place],
         "required": is_required(),
         "scratch": place,
-        # Only what was made for this run: what is written to another folder is wanted afterwards.
+        # Only for a temporary scratch folder: files in a caller's folder are needed after the run.
         "memory_folder": int(limits.scratch) if os.path.dirname(place) == os.path.dirname(room) else 0,
         "cgroup_parent": _find_cgroup_parent(),
         "room": room,
@@ -136,25 +136,25 @@ def _find_cgroup_parent() -> str:
 
 
 def find(name: str) -> str:
-    """The path of a program; a bare name is looked for in PATH. RefusedError where there is none."""
+    """Return the path of a program; a bare name is searched in PATH. Raises RefusedError if it does not exist."""
     found = os.path.abspath(name) if os.sep in name else shutil.which(name, path=os.environ.get("PATH", PATH))
     if not found or not os.access(found, os.X_OK) or os.path.isdir(found):
-        raise RefusedError(f"{name}: there is no such program here; install it, or correct its name")
+        raise RefusedError(f"{name}: program not found; install it, or correct its name")
     return found
 
 
 def python_command(module: str, *arguments: str) -> tuple[str, ...]:
-    """The command that runs a module of ours; its places are in `python_places`."""
+    """Return the command that runs a module of argosy; it needs the paths of `list_python_paths`."""
     return (sys.executable, "-I", "-B", "-X", "utf8", "-c", _MODULE, _HOME, module, *arguments)
 
 
 def python_script(file: Path) -> tuple[str, ...]:
-    """The command that runs a file that needs nothing of ours."""
+    """Return the command that runs a Python file without access to argosy's modules."""
     return (sys.executable, "-I", "-B", "-X", "utf8", str(file))
 
 
 def python_places() -> tuple[Path, ...]:
-    """What Python itself and all modules that are installed beside ours are read from."""
+    """List the paths of Python and of all installed modules."""
     names = ("stdlib", "platstdlib", "purelib", "platlib")
     prefixes = {sys.prefix, sys.base_prefix, *(path for name in names if (path := sysconfig.get_path(name)))}
     return tuple(Path(path) for path in sorted({*prefixes, _HOME}))
@@ -162,9 +162,9 @@ def python_places() -> tuple[Path, ...]:
 
 @contextmanager
 def workshop(scratch: Path | None) -> Iterator[tuple[str, str]]:
-    """The scratch folder, and an empty one for the launcher; what is made here is removed after."""
+    """Create the scratch folder and an empty root folder for the launcher; both are removed afterwards."""
     with scratch_folder("argosy-run-") as own:
-        os.chmod(own, 0o711)  # noqa: S103  # its own user passes, and sees no name
+        os.chmod(own, 0o711)  # noqa: S103  # the program's user may pass through, but not list names
         place, room = os.path.join(own, "scratch"), os.path.join(own, "room")
         os.mkdir(room, 0o755)
         if scratch is None:
@@ -193,13 +193,13 @@ class _Running:
         try:
             self._control.sendall(len(text).to_bytes(8, "big") + text)
         except OSError:
-            pass  # it could not start; its silence says so
+            pass  # the launcher could not start; the missing report shows it
 
     def __enter__(self) -> _Running:
         return self
 
     def __exit__(self, *problem: object) -> None:
-        """Hang up; the launcher ends everything and then itself."""
+        """Close the socket; the launcher kills all processes and then exits."""
         self._control.shutdown(socket.SHUT_WR)
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
             if pipe and not pipe.closed:
@@ -212,18 +212,18 @@ class _Running:
         self._control.close()
 
     def confinement(self) -> Confinement:
-        """What was put in force before the program was started, even if that failed."""
+        """Return the protections that were in force before the program started, even if the start failed."""
         report = self._finish()
         if "confinement" not in report:
-            raise RefusedError(f"{self._name}: cannot be confined: {report.get('refused', 'it was ended')}")
+            raise RefusedError(f"{self._name}: cannot be confined: {report.get('refused', 'it was killed')}")
         return _read_confinement(report["confinement"])
 
     def _finish(self) -> dict[str, Any]:
         with selectors.DefaultSelector() as selector:
             self._serve(selector)
         if not self._report:
-            raise TransientError(f"{self._name}: the process that should start it ended; try again")
-        return dict(marshal.loads(self._report))  # noqa: S302  # our own launcher's
+            raise TransientError(f"{self._name}: the launcher process ended unexpectedly; try again")
+        return dict(marshal.loads(self._report))  # noqa: S302  # from our own launcher
 
     def result(self) -> Finished:
         report = self._finish()
@@ -252,7 +252,7 @@ class _Running:
         return None
 
     def _serve(self, selector: selectors.BaseSelector) -> None:
-        """Until the launcher says how it ended. Raises OverLimit on too much time or output."""
+        """Serve pipes until the launcher reports the end. Raises LimitExceeded on too much time or output."""
         process = self._process
         assert process.stdin and process.stdout and process.stderr
         for pipe in (process.stdin, process.stdout, process.stderr):
@@ -279,7 +279,7 @@ class _Running:
         except BlockingIOError:
             return True
         except OSError:
-            return False  # it does not want to read on
+            return False  # the program closed its stdin
         return bool(self._unsent)
 
     def _read_stdout(self) -> bool:
@@ -312,7 +312,7 @@ def _read_confinement(force: Mapping[str, Any]) -> Confinement:
 
 
 def _is(code: int, number: signal.Signals) -> bool:
-    """Whether the program ended by this signal, or its shell says so of what it ran."""
+    """True if the program was ended by this signal, or is a shell that reports it for its child."""
     return code in (-number, 128 + number)
 
 
@@ -321,7 +321,7 @@ def _read(pipe: IO[bytes] | None) -> bytes:
 
 
 def spawn(control: socket.socket, *passed: socket.socket, merged: bool = False) -> subprocess.Popen[bytes]:
-    """The launcher; what is `passed` its program has under the same number. `merged`: stderr is stdout."""
+    """Start the launcher; the program inherits the `passed` sockets under the same numbers."""
     descriptor = control.fileno()
     return subprocess.Popen(
         [sys.executable, "-I", "-S", "-X", "utf8", "-c", _BOOT, str(descriptor), _HOME],
@@ -332,5 +332,5 @@ def spawn(control: socket.socket, *passed: socket.socket, merged: bool = False) 
         env={},
         cwd="/",
         bufsize=0,
-        start_new_session=True,  # Ctrl-C is for the parent, which then hangs up
+        start_new_session=True,  # Ctrl-C must only reach the parent, which then closes the socket
     )

@@ -1,7 +1,7 @@
-"""Whether untrusted code may run where it cannot be confined, and which protections that takes.
+"""Decides whether confinement is required, and which required protections are missing.
 
-In: the variable ARGOSY_CONFINE, and a report of what is in force. Out: what is lacking, in sentences. Never: starts or
-confines anything; counts what is good to have (namespaces, cgroups, a tmpfs) as required.
+In: the variable ARGOSY_CONFINE, and a report of the protections in force. Out: the missing protections, as text.
+Never: starts or confines anything; requires optional protections (namespaces, cgroups, a tmpfs).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ VARIABLE = "ARGOSY_CONFINE"
 REQUIRED, BEST_EFFORT = "required", "best-effort"
 MODES = (REQUIRED, BEST_EFFORT)
 POD_VARIABLE = "KUBERNETES_SERVICE_HOST"  # k8s: set in every Pod
-REFUSAL = "confinement is required, and this machine cannot confine"
+REFUSAL = "confinement is required, but this machine cannot confine"
 ADVICE = (
     "run argosy on Linux 5.13 or later with Landlock and seccomp, on x86_64 or aarch64 with a Python of 64 bits, "
     f"or set {VARIABLE}={BEST_EFFORT} to run such code with the protections that are there"
@@ -25,9 +25,9 @@ ADVICE = (
 
 
 def read_mode(environment: Mapping[str, str] | None = None) -> str:
-    """Return the mode in force: the variable's; without one, `required` in a Pod and `best-effort` elsewhere.
+    """Return the mode of the variable; if it is not set, `required` in a Pod and `best-effort` elsewhere.
 
-    A value that is neither counts as `required`: a typing error must not open what it was to close.
+    An unknown value counts as `required`: a typo must not disable protection.
     """
     values = os.environ if environment is None else environment
     chosen = values.get(VARIABLE, "").strip().lower()
@@ -37,12 +37,12 @@ def read_mode(environment: Mapping[str, str] | None = None) -> str:
 
 
 def find_invalid_mode(environment: Mapping[str, str] | None = None) -> str:
-    """Return the sentence that refuses a mode that does not exist; empty where the variable is right or not set."""
+    """Return the error message for an unknown mode; empty if the variable is valid or not set."""
     values = os.environ if environment is None else environment
     given = values.get(VARIABLE, "").strip()
     if not given or given.lower() in MODES:
         return ""
-    return f"{VARIABLE}={given[:40]} is no mode; set {VARIABLE} to {' or '.join(MODES)}, or unset it for the default"
+    return f"{VARIABLE}={given[:40]} is invalid; set {VARIABLE} to {' or '.join(MODES)}, or unset it for the default"
 
 
 def is_required() -> bool:
@@ -50,7 +50,7 @@ def is_required() -> bool:
 
 
 def find_lacking(report: Mapping[str, Any]) -> list[str]:
-    """Name each required protection that is not in force; `report` has the fields of limits.Confinement."""
+    """List required protections that are not in force; `report` has the fields of limits.Confinement."""
     lacking = []
     if not report["landlock"] and not report["own_root"]:
         lacking.append("files (neither Landlock nor a root folder of its own)")
@@ -64,5 +64,5 @@ def find_lacking(report: Mapping[str, Any]) -> list[str]:
 
 
 def render_refusal(lacking: list[str]) -> str:
-    """One sentence for the person who wonders why nothing runs: what is lacking, and what to do."""
+    """Return the error message: which protections are missing, and what to do."""
     return f"{REFUSAL} {'; '.join(lacking)}: {ADVICE}"

@@ -1,6 +1,6 @@
-"""What a new worker gives up before it reads its first call, and a program before its first instruction.
+"""Applies restrictions to a new worker before its first call, and to a program before its first instruction.
 
-In: limits, and a Landlock ruleset. Out: a report of what is in force. Never: gives anything back.
+In: limits, and a Landlock ruleset. Out: a report of the protections in force. Never: lifts a restriction.
 """
 
 from __future__ import annotations
@@ -23,50 +23,48 @@ NOBODY = 65534
 _BITS = 8 * struct.calcsize("P")
 _OPEN_FILES, _OPEN_FILES_OF_A_PROGRAM = 64, 256
 _ADDRESSES = 4 << 30
-_WRITE_FACTOR, _WRITE_ROOM = 16, 4 << 20  # set aside for writing the answer: what orjson asks for, twice
+_WRITE_FACTOR, _WRITE_ROOM = 16, 4 << 20  # memory for encoding the answer: twice what orjson allocates
 _PDEATHSIG, _SET_DUMPABLE, _SET_NO_NEW_PRIVS, _GET_NO_NEW_PRIVS = 1, 4, 38, 39
 _CAPABILITIES_V3 = 0x20080522
 _JOIN_SESSION_KEYRING = 1
 _NEW_IPC, _NEW_NET = 0x08000000, 0x40000000
-_SCOPED_ABI = 6  # of Landlock: refuses abstract Unix sockets, and signals
+_SCOPED_ABI = 6  # the Landlock ABI that refuses abstract Unix sockets and signals
 
 
 def die_with(parent: int) -> None:
-    """End this process as soon as its parent does, even if the parent gets SIGKILL."""
+    """End this process as soon as its parent ends, even by SIGKILL."""
     _prctl(_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it ended before the line above
+    if os.getppid() != parent:  # it ended before the call above
         os._exit(1)
 
 
 def leave_network() -> bool:
-    """Move this process to an empty network; needs root. All processes that it forks share it."""
+    """Move this process to an empty network and IPC namespace; requires root. Processes that it forks share it."""
     if sys.platform != "linux" or os.geteuid() != 0:
         return False
     return int(ctypes.CDLL(None).unshare(_NEW_NET | _NEW_IPC)) == 0
 
 
 def close_shared_memory() -> None:
-    """In a namespace of our own: memory that no process has mapped, and that therefore nobody would count."""
+    """Disable System V IPC in our own namespace: its memory belongs to no process and would not be counted."""
     limits = {"shmall": "0", "shmmni": "0", "msgmni": "0", "sem": "32 64 32 8"}
     for name, value in limits.items():
         try:
             with open(f"/proc/sys/kernel/{name}", "w") as setting:
                 setting.write(value)
         except OSError:
-            pass  # an ordinary user may not, whatever the namespace
+            pass  # only root may, even in its own namespace
 
 
-def enter(
-    parent: int, *, needs: Mapping[str, int], rules: int | None, abi: int, offline: bool
-) -> dict[str, Any]:
-    """Confine this process for good; the report has the fields of limits.Confinement."""
+def enter(parent: int, *, needs: Mapping[str, int], rules: int | None, abi: int, offline: bool) -> dict[str, Any]:
+    """Confine this worker process permanently; the report has the fields of limits.Confinement."""
     missing: list[str] = []
     die_first_when_memory_is_short()
     memory = address_space() + needs["memory"]
     os.setsid()
     wanted: dict[str, int | tuple[int, int]] = {
         "AS": (memory, memory + _WRITE_FACTOR * needs["output"] + _WRITE_ROOM),
-        "CPU": needs["cpu_budget"],  # seconds of the worker's whole life; a call's own is a timer in worker.py
+        "CPU": needs["cpu_budget"],  # seconds for the worker's whole life; a timer in worker.py limits one call
         "FSIZE": 0,
         "NPROC": 0,
         "NOFILE": _OPEN_FILES,
@@ -89,22 +87,22 @@ def enter_as_program(
     users: int | None,
     missing: list[str],
 ) -> dict[str, Any]:
-    """The same for a process that is about to become a program; it may start others, and write to its scratch.
+    """Confine a process that is about to execute a program; it may start others, and write to its scratch folder.
 
-    `users` is of room.make_users, if the program gets a namespace of users that it is not in yet. `has_ports`: it may
-    call ports of the machine's network. `shares_ipc`: it has no namespace of System V IPC of its own. `own_root`: it
-    sees a root folder of its own. `needs_unix_sockets`: it gets them even where it can reach those of others.
+    `users` is from `rootfs.create_user_namespace`, if the program joins a user namespace now. `has_ports`: it may
+    connect to ports of the host network. `shares_ipc`: it has no IPC namespace of its own. `own_root`: it has its own
+    root folder. `needs_unix_sockets`: it may use Unix sockets even if it can reach those of other processes.
     """
     wanted: dict[str, int | tuple[int, int]] = {
-        # Programs in Go set aside far more addresses than they use; what they really write to is in DATA.
+        # Go programs reserve far more addresses than they use; memory that they write to counts as DATA.
         "AS": 4 * needs["memory"] + _ADDRESSES,
         "DATA": needs["memory"],
-        "CPU": (needs["cpu"], needs["cpu"] + 1),  # the second is for those that take no notice of the first
+        "CPU": (needs["cpu"], needs["cpu"] + 1),  # the hard limit is for programs that ignore SIGXCPU
         "FSIZE": needs["scratch"],
         "NPROC": needs["processes"] + needs["tasks"],
         "NOFILE": _OPEN_FILES_OF_A_PROGRAM,
     }
-    os.setpgid(0, 0)  # in the launcher's session, whose priority is that of the whole program
+    os.setpgid(0, 0)  # stay in the launcher's session, so that its priority applies to the whole program
     sockets = seccomp.INTERNET_SOCKETS if offline or has_ports else seccomp.NO_SOCKETS
     if needs_unix_sockets:
         sockets |= seccomp.UNIX_SOCKETS
@@ -131,17 +129,17 @@ def _enter(
     # Before the user changes (no_new_privs) and before Landlock (reads /proc).
     _prctl(_SET_NO_NEW_PRIVS, 1)
     rlimits = _set_rlimits({**wanted, "CORE": 0, "MEMLOCK": 0}, missing)
-    has_own_keyring = leave_keyrings()  # while root, whose quota of keys is not the one that confined users share
+    has_own_keyring = leave_keyrings()  # while root, whose key quota is not shared with confined users
     if users is not None:
-        rootfs.enter_users(users)  # after the limits, which only root of the machine may raise
+        rootfs.enter_users(users)  # after the limits, which only the host's root may raise
     _become_nobody(missing)
-    # After the user changed: the kernel forgets both on that occasion.
+    # After the user changed: the kernel resets both settings then.
     _prctl(_SET_DUMPABLE, 0)
     die_with(parent)
     version = _enter_landlock(rules, abi, missing)
     sees_own_unix_sockets = sees_only_own_unix_sockets(own_root, offline, version)
     sockets = filter_for["sockets"] | (seccomp.UNIX_SOCKETS if sees_own_unix_sockets else seccomp.NO_SOCKETS)
-    # Last: what is done above is refused from here on.
+    # Last: the filter refuses the calls above.
     is_filtered = _enter_seccomp({**filter_for, "sockets": sockets}, missing)
     network = _judge_network(offline, version, is_filtered and seccomp.INTERNET not in sockets)
     unix_sockets = "own" if sees_own_unix_sockets else "open"
@@ -149,9 +147,9 @@ def _enter(
         unix_sockets = "refused"
     if not offline:
         refused = {"no-sockets": "every socket", "no-tcp": "only TCP", "open": "nothing"}[network]
-        missing.append(f"network: not an empty one of its own; {refused} is refused")
+        missing.append(f"network: no empty network namespace; {refused} is refused")
     if unix_sockets == "open":
-        missing.append("Unix sockets: those of other processes can be reached")
+        missing.append("Unix sockets: sockets of other processes can be reached")
     return {
         "started": True,
         "uid": os.getuid(),
@@ -161,7 +159,7 @@ def _enter(
         "unix_sockets": unix_sockets,
         "seccomp": is_filtered,
         "session_keyring": has_own_keyring,
-        "own_root": False,  # the launcher's to say
+        "own_root": False,  # set by the launcher
         "no_new_privs": _prctl(_GET_NO_NEW_PRIVS) == 1,
         "rlimits": rlimits,
         "missing": missing,
@@ -171,7 +169,7 @@ def _enter(
 def sees_only_own_unix_sockets(own_root: bool, offline: bool, landlock_version: int) -> bool:
     """True if no Unix socket of another process can be reached, by path or by an abstract name.
 
-    Landlock does not judge paths of sockets, so it takes a root folder. Abstract names belong to the network.
+    Landlock does not restrict socket paths, so this needs an own root folder. Abstract names belong to the network.
     """
     return own_root and (offline or landlock_version >= _SCOPED_ABI)
 
@@ -183,7 +181,7 @@ def _judge_network(offline: bool, landlock_version: int, has_no_sockets: bool) -
 
 
 def leave_keyrings() -> bool:
-    """Give this process an empty session keyring, so that keys of its parent and of other runs are not its own."""
+    """Join an empty session keyring, so that keys of the parent and of other runs are not accessible."""
     if not seccomp.is_supported():
         return False
     number = syscalls.NUMBERS["keyctl"][syscalls.MACHINES[os.uname().machine][0]]
@@ -210,7 +208,7 @@ def _prctl(option: int, value: int = 0) -> int:
 
 
 def die_first_when_memory_is_short() -> None:
-    """Be the one whom the kernel ends when the machine runs out of memory, and not our parent."""
+    """Make the kernel kill this process, and not its parent, when the machine runs out of memory."""
     try:
         with open("/proc/self/oom_score_adj", "w") as score:
             score.write("1000")
@@ -225,7 +223,7 @@ def _set_rlimits(wanted: Mapping[str, int | tuple[int, int]], missing: list[str]
         soft, hard = value if isinstance(value, tuple) else (value, value)
         try:
             if number is None:
-                raise OSError("not known to this system")
+                raise OSError("not available on this system")
             resource.setrlimit(number, (soft, hard))
             in_force[name.lower()] = soft
         except (OSError, ValueError) as problem:
@@ -234,9 +232,9 @@ def _set_rlimits(wanted: Mapping[str, int | tuple[int, int]], missing: list[str]
 
 
 def count_tasks() -> int:
-    """How many processes and threads there are of the user that a program will run as.
+    """Count the processes and threads of the user that a program will run as.
 
-    Where rlimit nproc counts all that the user has, it must be above this, and is only as good as this stays true.
+    If rlimit nproc counts all of them, it must be above this number, and is only exact while the number is stable.
     """
     user, count = NOBODY if os.geteuid() == 0 else os.getuid(), 0
     for name in filter(str.isdigit, os.listdir("/proc") if sys.platform == "linux" else ()):
@@ -244,12 +242,12 @@ def count_tasks() -> int:
             if os.stat(f"/proc/{name}").st_uid == user:
                 count += len(os.listdir(f"/proc/{name}/task"))
         except OSError:
-            continue  # it ended meanwhile
+            continue  # it has ended
     return count
 
 
 def address_space() -> int:
-    """What this process has mapped already: libraries and the allocator's pools, which a call must not pay for."""
+    """Return the bytes that this process has already mapped: libraries and allocator pools, not charged to a call."""
     try:
         with open("/proc/self/statm", "rb") as sizes:
             return int(sizes.read().split()[0]) * resource.getpagesize()
@@ -276,7 +274,7 @@ def _drop_capabilities() -> None:
 
 def _enter_landlock(rules: int | None, abi: int, missing: list[str]) -> int:
     if rules is None:
-        missing.append("landlock: the kernel has none")
+        missing.append("landlock: not available in this kernel")
         return 0
     try:
         landlock.enter(rules)

@@ -1,7 +1,7 @@
-"""A root folder of a program's own: it holds the places that it may see and nothing else.
+"""Builds a root folder for a program that contains only the paths that it may see, with Linux namespaces.
 
-In: paths of this machine. Out: a process whose root holds only them. Never: more than root's own namespaces can undo;
-a process that may not make them stays where it is.
+In: paths of this machine. Out: a process whose root contains only them. Never: changes anything outside the process's
+own namespaces; fails if namespaces are not allowed: the process then keeps its root.
 """
 
 from __future__ import annotations
@@ -19,15 +19,14 @@ _MOST_LINKS = 40
 
 
 def leave(kinds: int) -> bool:
-    """Leave namespaces of these kinds for new ones; False where this process may not."""
+    """Unshare namespaces of these kinds; False if not allowed."""
     return int(ctypes.CDLL(None).unshare(kinds)) == 0
 
 
 def leave_as_user(*, network: bool = True) -> bool:
-    """What only root may do, an ordinary user may among users of its own, where the system allows those to be made.
+    """Enter new user, PID and IPC namespaces, and optionally a new network, as an ordinary user; False if not allowed.
 
-    Then process numbers are new too, and so is the network, if asked for; the user stays who it is. False where it is
-    not allowed.
+    In its own user namespace a user may do what otherwise requires root. The user id stays the same.
     """
     user, group = os.getuid(), os.getgid()
     if not leave(NEW_USERS | NEW_PIDS | NEW_IPC | (NEW_NET if network else 0)):
@@ -37,21 +36,21 @@ def leave_as_user(*, network: bool = True) -> bool:
             with open(f"/proc/self/{name}", "w") as file:
                 file.write(text)
     except OSError:
-        pass  # it then has no name for itself, which is all
+        pass  # the process then runs with an unmapped user id, which is harmless
     return True
 
 
 def counts_users_apart() -> bool:
-    """Whether rlimit nproc counts the processes of each user in each namespace of users, as Linux 5.14 and later do."""
+    """True if rlimit nproc counts processes per user namespace, as in Linux 5.14 and later."""
     numbers = os.uname().release.split("-")[0].split(".")[:2]
     return os.uname().sysname == "Linux" and tuple(int(number) for number in numbers if number.isdigit()) >= (5, 14)
 
 
 def make_users() -> int | None:
-    """A descriptor of a new namespace with the same users as this one; needs root. None where there can be none.
+    """Create a user namespace with the same users and return its descriptor; requires root. None if not possible.
 
-    What enters it is counted by itself, whatever other processes of its user there are, and keeps its user: files have
-    the same owners on both sides. A process of ours makes it, so that nobody is in one that could not be set up.
+    Processes in it are counted separately from other processes of the same user, and keep their user: files have the
+    same owners on both sides. A helper process creates it, so that no process ends up in a half-configured one.
     """
     if not counts_users_apart():
         return None
@@ -87,7 +86,7 @@ def _with_our_users(maker: int) -> int:
 
 
 def enter_users(users: int) -> None:
-    """Enter what `make_users` made: with all rights there, and none here. Raises OSError."""
+    """Join a namespace from `create_user_namespace`: with all capabilities there, and none here. Raises OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.setns(users, NEW_USERS) != 0:
         number = ctypes.get_errno()
@@ -101,12 +100,12 @@ def move_in(
     mounts: Iterable[tuple[str, str, bool]] = (),
     memory_folder: tuple[str, str] | None = None,
 ) -> bool:
-    """Make `place`, an empty folder, the root, with what is `seen` and `written` under its own name, and each of the
-    `mounts` (what, under which name, read-only) under another. Raises OSError.
+    """Make an empty folder the root, with the readable and writable paths at the same places, and each of the
+    `mounts` (source, target, read-only) at its target. Raises OSError.
 
-    `memory_folder`: one of `written`, and the options of a tmpfs that is to be mounted there; returns whether it is.
+    `memory_folder`: a writable path and the options of a tmpfs to mount there; returns True if it was mounted.
     """
-    os.umask(0o022)  # who moves in must be able to pass the folders that are made here
+    os.umask(0o022)  # the program must be able to enter the folders that are created here
     _mount(None, "/", None, _RECURSIVE | _PRIVATE)
     _mount("tmpfs", place, "tmpfs", _NO_SUID | _NO_DEVICES, "mode=755,size=1m")
     root, seen, written = _Root(place), list(seen), list(written)
@@ -130,7 +129,7 @@ _Mounts = list[tuple[str, str, bool]]
 
 
 def _parted(mounts: Iterable[tuple[str, str, bool]], shown: list[str]) -> tuple[_Mounts, _Mounts]:
-    """Those that would hide what must be seen, which come before it; and all others, which come after."""
+    """Split mounts into those that would hide visible paths, and must be mounted before them, and all others."""
     parts: tuple[_Mounts, _Mounts] = [], []
     for each in mounts:
         hides = not each[2] and any(path.startswith(f"{each[1].rstrip('/')}/") for path in shown)
@@ -144,7 +143,7 @@ class _Root:
         self._shown: set[str] = set()
 
     def show(self, path: str, *, read_only: bool, links: int = 0) -> None:
-        """Make a path of this machine be there, with every link on the way to it."""
+        """Bind a path of this machine into the root, with every symbolic link on the way to it."""
         at = ""
         parts = os.path.normpath(path).strip("/").split("/")
         for number, part in enumerate(parts):
@@ -158,7 +157,7 @@ class _Root:
             self._bind(at, read_only)
 
     def cover(self, path: str, options: str) -> bool:
-        """Mount a tmpfs over a folder that is shown already; False where that is not allowed."""
+        """Mount a tmpfs over a folder that is already bound; False if not allowed."""
         try:
             _mount("tmpfs", self._place + os.path.realpath(path), "tmpfs", _NO_SUID | _NO_DEVICES, options)
         except OSError:
@@ -166,13 +165,13 @@ class _Root:
         return True
 
     def mount(self, source: str, name: str, *, read_only: bool) -> None:
-        """What is there already is covered; nothing is made in a folder that is not ours."""
+        """Bind a source at a target; an existing path is covered. Creates nothing in folders of the machine."""
         inside = os.path.realpath(self._place + os.path.normpath(f"/{name.strip('/')}"))
         if not f"{inside}/".startswith(f"{self._place}/"):
-            raise PermissionError(1, "leads out of its root folder", name)
+            raise PermissionError(1, "is outside the root folder", name)
         if not os.path.exists(inside):
             if self._is_shown(inside.removeprefix(self._place), read_only=True):
-                raise PermissionError(1, "is in a folder of the machine, where nothing can be mounted", name)
+                raise PermissionError(1, "is in a folder of the machine, in which nothing can be mounted", name)
             os.makedirs(inside if os.path.isdir(source) else os.path.dirname(inside), 0o755, exist_ok=True)
             if not os.path.isdir(source):
                 os.close(os.open(inside, os.O_CREAT | os.O_WRONLY, 0o644))
@@ -200,7 +199,7 @@ class _Root:
             try:
                 _mount(None, inside, None, _BIND | _REMOUNT | _READ_ONLY | _NO_SUID)
             except OSError:
-                pass  # Landlock and the user forbid writing as well
+                pass  # Landlock and file permissions also forbid writing
             self._shown.add(at)
 
 

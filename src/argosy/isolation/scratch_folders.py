@@ -1,14 +1,14 @@
-"""Temporary folders that are removed even if the process that made them is killed.
+"""Temporary folders that are removed even if the process that created them is killed.
 
-In: a prefix. Out: a private folder, for as long as it is needed. Never: removes a folder whose process lives, or that
-another user or another host made.
+In: a prefix. Out: a private folder, as long as it is needed. Never: removes a folder whose process lives, or that
+another user or host created.
 
-Each folder holds a lock file, and its process holds an flock on it. The kernel drops the flock when the process ends,
-however that happens, so a sweep that gets it knows that nobody needs the folder. Unlike a process id, this holds across
-containers that share a folder for temporary files. The lock file names the host and its boot: an flock of another host
-need not be seen here.
+Each folder contains a lock file, and its process holds an flock on it. The kernel releases the flock when the process
+ends for any reason, so a sweep that gets the flock knows that the folder is unused. Unlike a process id, this works
+across containers that share a temporary folder. The lock file names the host and its boot: an flock of another host may
+not be visible here.
 
-A folder gets its name when it is locked; before, its name begins with a dot. A process that is killed in that moment
+A folder gets its final name after it is locked; before, its name begins with a dot. A process that is killed in between
 leaves such a folder, perhaps without a lock, so a sweep removes those that are older than a day.
 """
 
@@ -40,13 +40,13 @@ _MAX_LOCK_BYTES: Final = 1024
 
 @contextlib.contextmanager
 def scratch_folder(prefix: str) -> Iterator[Path]:
-    """Make a folder whose name begins with one of PREFIXES, and remove it after.
+    """Create a folder whose name begins with one of PREFIXES, and remove it afterwards.
 
-    Who uses it gives programs a folder in it, never the folder itself: the lock is not theirs to remove.
+    Callers give programs a folder inside it, never the folder itself, because programs must not remove the lock.
     """
     assert prefix in PREFIXES
     made = Path(tempfile.mkdtemp(prefix=f".{prefix}"))
-    # Under its final name it is locked already: a sweep must never find it without its lock.
+    # It is locked before it gets its final name: a sweep must never find it without its lock.
     folder, handle = made.with_name(made.name.removeprefix(".")), None
     try:
         handle = _lock(made / LOCK)
@@ -62,12 +62,12 @@ def scratch_folder(prefix: str) -> Iterator[Path]:
 
 
 def find_scratch_folder(path: Path) -> Path | None:
-    """Find the temporary folder of a render that a path lies in."""
+    """Find the temporary render folder that contains a path."""
     return next((parent for parent in path.parents if parent.name.startswith(RENDER_PREFIXES)), None)
 
 
 def sweep_scratch_folders() -> int:
-    """Remove the folders of processes that have ended; return how many there were."""
+    """Remove the folders of ended processes; return their number."""
     removed = 0
     with contextlib.suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
         found = [Path(entry.path) for entry in entries if entry.name.startswith((*PREFIXES, *UNFINISHED_PREFIXES))]
@@ -78,7 +78,7 @@ def sweep_scratch_folders() -> int:
 
 
 def _lock(file: Path) -> int | None:
-    """Make a lock file and lock it. None, and no file, where the file system has no locks: no sweep can judge then."""
+    """Create and lock a lock file. None, and no file, if the file system has no locks: sweeps then skip the folder."""
     handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -100,10 +100,10 @@ def _host_and_boot() -> tuple[str, str]:
 
 
 def _is_of_this_host(handle: int) -> bool:
-    """True if the lock names this boot, also in another container, or this host before it booted again.
+    """True if the lock names this boot, even in another container, or this host before its last boot.
 
-    Hosts are told apart by their names. Two hosts of the same name that share a folder for temporary files, on a file
-    system whose locks are local to each, would remove each other's folders: give them different names, or folders.
+    Hosts are distinguished by name. Two hosts with the same name that share a temporary folder on a file system with
+    local locks would remove each other's folders: give them different names or folders.
     """
     lines = os.read(handle, _MAX_LOCK_BYTES).decode(errors="replace").splitlines()
     host, boot = _host_and_boot()
@@ -122,7 +122,7 @@ def _sweep(folder: Path) -> bool:
     except FileNotFoundError:
         if is_unfinished:
             _remove(folder)
-        return is_unfinished  # any other without a lock is not ours to judge
+        return is_unfinished  # any other folder without a lock may be in use
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if not is_unfinished and not _is_of_this_host(handle):
@@ -134,7 +134,7 @@ def _sweep(folder: Path) -> bool:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder, its lock last: a sweep finishes what was interrupted before."""
+    """Remove a folder, its lock last, so that a sweep can finish an interrupted removal."""
     if os.geteuid() != 0:  # exported trees are read-only
         for at, _, _ in os.walk(folder):
             with contextlib.suppress(OSError):

@@ -1,7 +1,7 @@
-"""A seccomp filter of our own: the system calls that confined code cannot make, whatever else the kernel allows.
+"""Builds and installs a seccomp filter that refuses system calls of confined code.
 
-In: which sockets are allowed, and whether System V IPC is shared with others. Out: a filter that this process and all
-that it starts keep for good. Never: fails where the kernel or the architecture has none; needs a right or a library.
+In: which sockets are allowed, and whether System V IPC is shared with others. Out: a permanent filter for this process
+and its children. Never: fails if the kernel or architecture does not support it; needs privileges or a library.
 """
 
 from __future__ import annotations
@@ -27,25 +27,23 @@ _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
 _SET_SECCOMP, _MODE_FILTER = 22, 2
 _NEW_NAMESPACES = 0x7E020080  # every CLONE_NEW* flag: time, mount, cgroup, UTS, IPC, user, PID and network
 _TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX: type into a terminal
-_FAST_OPEN = 0x20000000  # MSG_FASTOPEN connects without the call that Landlock judges
+_FAST_OPEN = 0x20000000  # MSG_FASTOPEN connects without the call that Landlock checks
 _UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
 _STREAM, _DATAGRAM, _PACKETS, _TYPE_MASK = 1, 2, 5, 0xF
-_PROTOCOLS = (0, 6, 17)  # default, TCP, UDP: Landlock does not judge others, such as MPTCP
+_PROTOCOLS = (0, 6, 17)  # default, TCP, UDP: Landlock does not check others, such as MPTCP
 
 
 def is_supported(machine: str = "") -> bool:
-    """True if a filter can be built for this architecture, and for a process of 64 bits.
+    """True if a filter can be built for this architecture and a 64-bit process.
 
-    `uname -m` names the kernel's architecture; under it, a process of 32 bits makes calls of another one.
+    `uname -m` is the kernel's architecture; a 32-bit process on it uses the calls of another architecture.
     """
     is_linux = sys.platform == "linux" and struct.calcsize("P") == 8
     return is_linux and (machine or os.uname().machine) in syscalls.MACHINES
 
 
-def build_filter(
-    *, sockets: frozenset[str], shares_ipc: bool, is_worker: bool = False, machine: str = ""
-) -> bytes:
-    """Build the filter's instructions; `machine` is as `uname -m` names it. KeyError if it is not supported.
+def build_filter(*, sockets: frozenset[str], shares_ipc: bool, is_worker: bool = False, machine: str = "") -> bytes:
+    """Build the instructions of the filter; `machine` is that of `uname -m`. KeyError if it is not supported.
 
     `sockets` is a union of UNIX_SOCKETS and INTERNET_SOCKETS, or NO_SOCKETS.
     """
@@ -59,7 +57,7 @@ def build_filter(
         refused += syscalls.REFUSED_IN_WORKERS
     program = [_load(_ARCHITECTURE), *_unless_equal(architecture, [_refuse()])]
     program += [_load(_NUMBER), *_if_above(syscalls.HIGHEST, [_refuse(errno.ENOSYS)])]
-    # clone3 has its flags in memory, which a filter cannot read; C libraries then use clone.
+    # clone3 passes its flags in memory, which a filter cannot read; C libraries fall back to clone.
     program += _if_equal([number("clone3")], [_refuse(errno.ENOSYS)])
     for refused_number in sorted({number(name) for name in refused} - {-1}):
         program += _if_equal([refused_number], [_refuse()])
@@ -74,7 +72,7 @@ def build_filter(
 
 
 def install(instructions: bytes) -> None:
-    """Put the filter in force for this process; needs no_new_privs. Raises OSError."""
+    """Install the filter in this process; requires no_new_privs. Raises OSError."""
     code = ctypes.create_string_buffer(instructions, len(instructions))
     header = struct.pack("@HP", len(instructions) // 8, ctypes.addressof(code))
     libc = ctypes.CDLL(None, use_errno=True)
@@ -84,7 +82,7 @@ def install(instructions: bytes) -> None:
 
 
 def _judge_pair(sockets: frozenset[str]) -> list[bytes]:
-    """Judge a socketpair. A datagram socket of a pair can still send to any path, as one of its own can."""
+    """Check a socketpair call. A datagram socket of a pair could still send to any path, so it is refused."""
     by_type = [_argument(1), _instruction(_AND, _TYPE_MASK), *_if_equal((_STREAM, _PACKETS), [_allow()]), _refuse()]
     return [_argument(0), *_if_equal([_UNIX], [_allow()] if UNIX in sockets else by_type), _refuse()]
 
@@ -93,7 +91,7 @@ def _judge_socket(sockets: frozenset[str]) -> list[bytes]:
     program = [_argument(0), *(_if_equal([_UNIX], [_allow()]) if UNIX in sockets else ())]
     if INTERNET not in sockets:
         return [*program, _refuse()]
-    # Routes may be asked for: C libraries do so to sort addresses.
+    # Route queries are allowed: C libraries use them to sort addresses.
     program += _if_equal([_NETLINK], [_argument(2), *_if_equal([0], [_allow()]), _refuse()])
     by_protocol = [_argument(2), *_if_equal(_PROTOCOLS, [_allow()]), _refuse()]
     by_type = [_argument(1), _instruction(_AND, _TYPE_MASK), *_if_equal((_STREAM, _DATAGRAM), by_protocol), _refuse()]
@@ -105,7 +103,7 @@ def _refuse_bits(argument: int, bits: int) -> list[bytes]:
 
 
 def _if_equal(values: Iterable[int], then: list[bytes]) -> list[bytes]:
-    """Run `then`, which ends in a verdict, if the loaded value is one of these; go on after it otherwise."""
+    """Run `then`, which ends in a return, if the loaded value is one of these; else continue after it."""
     numbers = list(values)
     tests = [
         _instruction(_EQUAL, value, len(numbers) - 1 - place, 0 if place < len(numbers) - 1 else len(then))
@@ -123,7 +121,7 @@ def _if_above(value: int, then: list[bytes]) -> list[bytes]:
 
 
 def _argument(place: int) -> bytes:
-    """Load the lower half of an argument: all that is judged here are numbers of 32 bits."""
+    """Load the lower half of an argument: only 32-bit numbers are checked here."""
     return _load(_ARGUMENTS + 8 * place)
 
 

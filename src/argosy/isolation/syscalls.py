@@ -1,14 +1,14 @@
-"""Numbers of the system calls that the seccomp filter names, for each architecture that it is built for.
+"""System call numbers for the seccomp filter, for each supported architecture.
 
-In: nothing. Out: tables of numbers. Never: decides what is refused (see seccomp.py).
+In: nothing. Out: tables of numbers. Never: builds a filter (see seccomp.py).
 """
 
 from __future__ import annotations
 
 MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # column below, the kernel's AUDIT_ARCH
-HIGHEST = 466  # newer calls are unknown to this table, and do not exist for confined processes
+HIGHEST = 466  # newer calls are not in this table, and confined processes get ENOSYS for them
 
-# Name: number on x86_64, number on aarch64; -1 where that architecture does not have the call.
+# Name: number on x86_64, number on aarch64; -1 if that architecture does not have the call.
 NUMBERS = {
     # keyrings
     "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
@@ -33,7 +33,7 @@ NUMBERS = {
     "iopl": (172, -1), "ioperm": (173, -1), "modify_ldt": (154, -1), "uselib": (134, -1), "_sysctl": (156, -1),
     # memory and queues of a namespace that may be shared
     "shmget": (29, 194), "msgget": (68, 186), "semget": (64, 190), "mq_open": (240, 180),
-    # judged by their arguments, or refused in workers
+    # checked by their arguments, or refused in workers
     "socket": (41, 198), "socketpair": (53, 199), "sendto": (44, 206), "sendmsg": (46, 211), "sendmmsg": (307, 269),
     "clone": (56, 220), "clone3": (435, 435), "unshare": (272, 97), "ioctl": (16, 29),
     "execve": (59, 221), "execveat": (322, 281),

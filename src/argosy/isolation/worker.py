@@ -1,6 +1,6 @@
-"""A worker's life after it was confined: read a call, run the function, write the answer, until the parent hangs up.
+"""The main loop of a confined worker: reads a call, runs the function, writes the answer, until the socket closes.
 
-In: call frames on a socket. Out: answer frames. Never: loads a module; answers twice; sends a traceback.
+In: call frames on a socket. Out: answer frames. Never: imports a module; answers twice; sends a traceback.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _LARGE = 1 << 20
 
 
 def refuse(channel: socket.socket, sentence: str) -> NoReturn:
-    """Say why no call is answered here. Ends the process."""
+    """Report why this worker accepts no calls, and exit."""
     channel.sendall(frames.pack_answer(frames.READY, 0, orjson.dumps({"refused": sentence})))
     os._exit(0)
 
 
 def serve(channel: socket.socket, report: dict[str, Any]) -> NoReturn:
-    """Say what is in force, then answer calls. Ends the process."""
+    """Report the confinement in force, then answer calls until the socket closes, and exit."""
     sys.dont_write_bytecode = True
     channel.sendall(frames.pack_answer(frames.READY, 0, orjson.dumps(report)))
     calls = channel.makefile("rb", buffering=1 << 16)
@@ -45,11 +45,11 @@ def serve(channel: socket.socket, report: dict[str, Any]) -> NoReturn:
             name, cpu, output = orjson.loads(head)
             known = heads[head] = (_find(name, memory), cpu, output)
         function, cpu, output = known
-        # The default action of this signal is to end the process, in the middle of C code too.
+        # The default action of SIGPROF ends the process, even within C code.
         signal.setitimer(signal.ITIMER_PROF, cpu)
         kind, body = _answer(function, calls.read, length + frames.LENGTH.size - frames.CALL.size - head_length, output)
         channel.sendall(frames.pack_answer(kind, serial, body))
-        body = b""  # or a large answer would be charged to the next call
+        body = b""  # else a large answer would count as memory of the next call
     os._exit(0)
 
 
@@ -65,12 +65,12 @@ def _answer(function: Function | str, read: Callable[[int], bytes], length: int,
         return (frames.DONE, body) if len(body) <= output else (frames.TOO_LARGE, b"")
     except MemoryError:
         return frames.NO_MEMORY, b""
-    except BaseException as problem:  # SystemExit too: a function does not end the worker by raising
+    except BaseException as problem:  # including SystemExit: a function must not end the worker by raising
         return frames.RAISED, _text(problem)
 
 
 def _within(limit: int, most: int, function: Function) -> Function:
-    """The function with the memory that is its own; what jail.py set aside above that is for reading and writing."""
+    """Wrap a function with its memory limit; memory above that is reserved for decoding and encoding."""
 
     def call(payload: Any) -> Any:
         resource.setrlimit(resource.RLIMIT_AS, (limit, most))
@@ -83,12 +83,12 @@ def _within(limit: int, most: int, function: Function) -> Function:
 
 
 def _decode(payload: bytes) -> Any:
-    # orjson sets aside about ten times the text's size at once; the slower reader leaves that memory to the function.
+    # orjson allocates about ten times the text's size at once; the slower json module leaves memory for the function.
     return orjson.loads(payload) if len(payload) <= _LARGE else json.loads(payload)
 
 
 def _is_longer(answer: Any, limit: int) -> bool:
-    """Whether the answer as JSON is surely longer; finds out in bounded time for values that contain themselves too."""
+    """True if the answer as JSON is certainly longer. Takes bounded time, even for values that contain themselves."""
     length, left = 0, [answer]
     while left and length <= limit:
         value = left.pop()
@@ -111,7 +111,7 @@ def _encode(answer: Any) -> bytes:
 
 
 def _text(problem: BaseException) -> bytes:
-    """What the exception says: our own errors as they are, others with their class's name."""
+    """Format an exception: ArgosyErrors by their message, others with their class name."""
     name = type(problem).__name__
     try:
         said = str(problem)
@@ -124,7 +124,7 @@ def _text(problem: BaseException) -> bytes:
 
 
 def _find(name: str, memory: tuple[int, int]) -> Function | str:
-    """The function that `name` stands for, or why there is none. The fork server has loaded the module already."""
+    """Return the named function, or an error message. The fork server has already loaded the module."""
     module_name, _, attribute = name.partition(":")
     module = sys.modules.get(module_name)
     function = getattr(module, attribute, None)

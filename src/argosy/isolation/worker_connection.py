@@ -1,6 +1,6 @@
-"""One worker as the parent sees it: frames out, answers in, and one deadline for each answer.
+"""The parent's connection to one confined worker: sends calls, receives answers, and enforces a deadline per answer.
 
-In: a batch of calls. Out: each call's answer as it comes, and how the conversation ended.
+In: a batch of calls. Out: the answer of each call, and how the conversation ended.
 Never: waits longer than the wall limit for the next answer; holds more than a window of encoded calls.
 """
 
@@ -20,25 +20,25 @@ from argosy.isolation.cpu_priority import LONG_SECONDS
 from argosy.isolation.errors import ConfinedError, NotConfinedError, RefusedError, over_limit
 from argosy.isolation.limits import Limits
 
-_WINDOW = 256 << 10  # bytes of calls on the way to a worker: enough to keep it busy
+_WINDOW = 256 << 10  # bytes of calls in flight to a worker: enough to keep it busy
 _READ = 256 << 10
 _CALLS_OF_A_LIFE = 1000
-CPU_LIVES = 10  # a worker's own CPU limit is that of so many calls; it is replaced before the last of them
+CPU_LIVES = 10  # a worker's own CPU limit is that of this many calls; it is replaced before the last of them
 
 
 class Ending(StrEnum):
-    """Why a conversation ended before the last answer."""
+    """How a conversation ended."""
 
     COMPLETE = "complete"
     LATE = "late"
     HUNG_UP = "hung up"
-    SPENT = "spent"  # the worker answered but is not to be used again
-    FLOOD = "flood"
-    ASTRAY = "astray"  # it said what nobody asked: whatever runs there now is not our loop any more
+    SPENT = "spent"  # the worker answered, but must not be used again
+    FLOOD = "flood"  # the answer is larger than the limit
+    ASTRAY = "astray"  # unexpected answer: the worker no longer runs our main loop
 
 
 class Batch:
-    """Calls of one function and their answers; `first` is the first one that has no answer yet."""
+    """Calls of one function and their answers, in order."""
 
     __slots__ = ("_head", "_next", "_payloads", "_sizes", "_travelling", "answers", "first", "function", "limits")
 
@@ -52,7 +52,7 @@ class Batch:
         self.rewind()
 
     def rewind(self) -> None:
-        """What was on the way to a worker that is gone must be sent again."""
+        """Send calls again that were in flight to a worker that has ended."""
         self._next = self.first
         self._sizes: dict[int, int] = {}
         self._travelling = 0
@@ -61,7 +61,7 @@ class Batch:
         return self.first >= len(self._payloads)
 
     def more(self, serial: int) -> bytes:
-        """The next calls as frames, up to the window, numbered from `serial`. What cannot be sent is answered here."""
+        """Encode the next calls up to the window, numbered from `serial`. Invalid payloads get an error as answer."""
         packed: list[bytes] = []
         while self._next < len(self._payloads) and (self._travelling < _WINDOW or not self._sizes):
             index, self._next = self._next, self._next + 1
@@ -75,14 +75,14 @@ class Batch:
         return b"".join(packed)
 
     def answer(self, value: Any) -> None:
-        """Record the answer (or error) of the call that is first in line."""
+        """Record the answer or error of the first unanswered call."""
         self.answers[self.first] = value
         self._travelling -= self._sizes.pop(self.first, 0)
         self.first += 1
         self._skip_answered()
 
     def _skip_answered(self) -> None:
-        # Calls between `first` and `_next` that are not on their way were refused before they were sent.
+        # Calls before `_next` that are not in flight were refused before they were sent.
         while self.first < self._next and self.first not in self._sizes:
             self.first += 1
 
@@ -99,7 +99,7 @@ class Batch:
 
 
 class Worker:
-    """A worker process and the socket to it. It is in at most one conversation at a time."""
+    """A worker process and the socket to it. It handles one batch at a time."""
 
     def __init__(self, number: int, channel: socket.socket, *, generation: int, cpu: float) -> None:
         self.number = number
@@ -125,17 +125,17 @@ class Worker:
         self._loop.add_reader(channel.fileno(), self._read)
 
     def is_worn(self) -> bool:
-        """Whether another worker should take the next call."""
+        """True if the worker should be replaced before the next call."""
         return not self.usable or not self.has_priority or self._calls >= _CALLS_OF_A_LIFE or self._is_out_of_time()
 
     def _is_out_of_time(self) -> bool:
-        # A worker has one thread, so it used less CPU than time. What is kept back is enough for one more call.
+        # A worker has one thread, so it used less CPU than wall time. The reserve is enough for one more call.
         return self._busy > self._most_busy
 
     async def ready(self, seconds: float) -> dict[str, Any] | None:
-        """The worker's own report of what is in force; None if it ended or took too long.
+        """Wait for the worker's report of its confinement; None if it ended or took too long.
 
-        NotConfinedError if it must not work, because it could not be confined as required.
+        Raises NotConfinedError if confinement is required but not available.
         """
         self._begin()
         timer = self._loop.call_later(seconds, self._end, Ending.LATE)
@@ -151,7 +151,7 @@ class Worker:
         return report
 
     async def converse(self, batch: Batch, on_long_call: Callable[[], None]) -> Ending:
-        """Send the calls of the batch and record their answers. `on_long_call` is called once if a call takes long."""
+        """Send the calls of a batch and record their answers. `on_long_call` is called once if a call takes long."""
         calls = batch.more(self._serial)
         if batch.is_complete():
             return Ending.COMPLETE
@@ -174,7 +174,7 @@ class Worker:
             self._batch = self._ending = None
 
     def close(self) -> None:
-        """Let go of the socket; the caller has the process killed."""
+        """Close the socket; the caller kills the process."""
         self.usable = False
         self._end(Ending.HUNG_UP)
         if self._channel.fileno() >= 0 and not self._loop.is_closed():
@@ -198,7 +198,7 @@ class Worker:
         batch = self._batch
         if batch is None:
             return
-        self._read()  # a busy loop may not have seen an answer that came in time
+        self._read()  # a busy event loop may not have read an answer that came in time
         left = self._since + batch.limits.wall - self._loop.time()
         if left <= 0:
             self._end(Ending.LATE)
@@ -230,7 +230,7 @@ class Worker:
                 self._is_writing = True
             return
         except OSError:
-            self._unsent = memoryview(b"")  # the reader sees how it ended
+            self._unsent = memoryview(b"")  # the reader notices the end
         if self._is_writing:
             self._loop.remove_writer(self._channel.fileno())
             self._is_writing = False
@@ -277,12 +277,12 @@ class Worker:
             self._end(Ending.SPENT)
         elif calls := batch.more(self._serial):
             self._send(calls)
-        elif batch.is_complete():  # the rest was refused before it was sent
+        elif batch.is_complete():  # the remaining calls were refused before they were sent
             self._end(Ending.COMPLETE)
 
 
 def _open(frame: bytes, batch: Batch) -> Any:
-    """The value of an answer, or the error that it stands for."""
+    """Decode the value or the error of an answer."""
     kind, body = frame[:1], frame[frames.ANSWER_HEAD :]
     try:
         if kind == frames.DONE:

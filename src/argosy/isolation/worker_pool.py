@@ -1,7 +1,7 @@
-"""The pool: a bounded number of confined workers that callers share.
+"""A bounded pool of confined workers that run untrusted input.
 
-In: function + JSON. Out: JSON, or an error that says which limit.
-Never: runs the function here; lets a worker live that went over a limit.
+In: the name of a function, and JSON. Out: JSON, or an error that names the exceeded limit.
+Never: runs the function in this process; reuses a worker that exceeded a limit.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _READY_SECONDS = 10.0
 
 
 class Needs(NamedTuple):
-    """What is fixed when a worker is forked; calls with other needs get another worker."""
+    """Limits that are fixed when a worker is forked; calls with other limits get another worker."""
 
     memory: int
     cpu: float
@@ -35,8 +35,8 @@ class Needs(NamedTuple):
 
 
 class Pool:
-    """Confined workers, shared fairly by tenants. A pool belongs to the event loop that first uses it, until that loop
-    is closed."""
+    """Confined workers, shared fairly among tenants. A pool belongs to the event loop that first uses it, until that
+    loop is closed."""
 
     def __init__(self, *, workers: int = 2, limits: Limits = Limits(), preload: Sequence[str] = ()) -> None:  # noqa: B008
         if workers < 1:
@@ -53,26 +53,26 @@ class Pool:
         self._slots = FairSlots(workers)
 
     async def run(self, function: str, payload: Any, *, limits: Limits | None = None) -> Any:
-        """Run `function(payload)` in a worker; raises OverLimit, ConfinedError, RefusedError or TransientError."""
+        """Run `function(payload)` in a worker; raises LimitExceeded, ConfinedError, RefusedError or TransientError."""
         answer = (await self.run_batch(function, (payload,), limits=limits))[0]
         if isinstance(answer, ArgosyError):
             raise answer
         return answer
 
     async def run_batch(self, function: str, payloads: Sequence[Any], *, limits: Limits | None = None) -> list[Any]:
-        """Run the function on each payload in one worker. A payload that fails gets its error as its answer."""
+        """Run the function on each payload in one worker. The result of a failed payload is its error."""
         module = self._module_of(function)
         batch = Batch(function, payloads, limits or self._limits)
         if batch.is_complete():
             return batch.answers
         self._settle()
-        while not batch.is_complete():  # a call that was ended goes to the end of the line before the next begins
+        while not batch.is_complete():  # after a killed call, wait for a new turn before the next call
             async with self._slots.hold() as slot:
                 await self._converse(module, batch, slot.tenant.name)
         return batch.answers
 
     async def start(self) -> Confinement:
-        """Start the fork server and one worker now instead of at the first call, and say what is in force."""
+        """Start the fork server and one worker now instead of at the first call, and return the confinement."""
         self._settle()
         async with self._slots.hold():
             if not self._idle:
@@ -81,7 +81,7 @@ class Pool:
         return self._confinement
 
     async def close(self) -> None:
-        """End all workers and the fork server, and wait for their end. Calls on the way get a TransientError."""
+        """Stop all workers and the fork server, and wait for their end. Running calls raise TransientError."""
         self._closed = True
         for worker in list(self._all):
             self._retire(worker)
@@ -94,19 +94,19 @@ class Pool:
 
     @property
     def max_memory(self) -> int:
-        """Bytes that calls with the pool's own limits may hold at once in all workers."""
+        """Bytes that calls with the pool's default limits may use at once in all workers."""
         return (self._size + RESERVE) * self._limits.memory
 
     def depths(self) -> Mapping[str, int]:
-        """How many calls wait for a worker, by tenant."""
+        """Return the number of calls that wait for a worker, by tenant."""
         return self._slots.depths()
 
     def list_over_budget(self) -> Mapping[str, tuple[float, Budget]]:
-        """Recent worker seconds and the budget of each tenant that used more than its budget."""
+        """Return recent worker seconds and the budget of each tenant over its budget."""
         return self._slots.shares.list_over_budget()
 
     def report(self) -> Confinement:
-        """What was put in force in the newest worker."""
+        """Return the confinement of the newest worker."""
         return self._confinement
 
     async def _converse(self, module: str, batch: Batch, tenant: str) -> None:
@@ -126,25 +126,25 @@ class Pool:
                 self._retire(worker)
 
     def _lower_priority(self, worker: Worker) -> None:
-        """Quick calls go first from now on. A priority cannot be raised again, so this is the worker's last call."""
+        """Let quick calls run first. A priority cannot be raised again, so this is the worker's last call."""
         if (server := self._all.get(worker)) is not None:
             server.lower_priority(worker.number)
 
     async def _explain(self, ending: Ending, worker: Worker, batch: Batch) -> None:
-        """Give the call that was being worked on its error."""
+        """Record the error of the call that was running when the conversation ended."""
         if ending is Ending.LATE:
             batch.answer(over_limit("wall", batch.limits, batch.function))
         elif ending is Ending.FLOOD:
             batch.answer(over_limit("output", batch.limits, batch.function))
         elif ending is Ending.ASTRAY:
-            if worker.is_fresh:  # otherwise an earlier call may be to blame, so this one gets another worker
-                batch.answer(CrashError("the worker gave an answer to another question", where=batch.function))
+            if worker.is_fresh:  # else an earlier call may be the cause, so this one gets another worker
+                batch.answer(CrashError("the worker sent an unexpected answer", where=batch.function))
         elif ending is Ending.HUNG_UP:
             server = self._all.get(worker)
             status = await server.status(worker.number) if server else None
             if server is None or not server.alive:
                 raise TransientError("confine: the fork server ended; try again")
-            if worker.is_fresh or status != -signal.SIGKILL:  # an idle worker is the first that a system kills
+            if worker.is_fresh or status != -signal.SIGKILL:  # the OOM killer may have killed it while it was idle
                 batch.answer(death(status, batch.limits, batch.function))
 
     async def _worker_for(self, module: str, limits: Limits, tenant: str) -> Worker:
@@ -162,7 +162,7 @@ class Pool:
         return worker
 
     def _find_idle(self, needs: Needs, generation: int, tenant: str) -> Worker | None:
-        """Prefer the tenant's own worker; leave those of others to them while there is room for one more."""
+        """Prefer the tenant's own worker; take one of another tenant only if no more can be forked."""
         fit = [
             worker for known, worker in self._idle
             if known == needs and worker.generation >= generation and worker.usable
@@ -175,12 +175,12 @@ class Pool:
         return worker
 
     def _has_room(self, tenant: str) -> bool:
-        """True if one more worker may be forked. The reserve is for when another tenant has one."""
+        """True if one more worker may be forked. The reserve is used only if another tenant has a worker."""
         is_alone = all(worker.tenant == tenant for _, worker in self._idle)
         return self._slots.running + len(self._idle) <= self._size + (0 if is_alone else RESERVE)
 
     def _make_room(self, tenant: str) -> None:
-        """End idle workers, the tenant's own first."""
+        """Stop idle workers until one more may be forked, the tenant's own first."""
         while self._idle and not self._has_room(tenant):
             idle = [worker for _, worker in self._idle]
             self._retire(next((worker for worker in idle if worker.tenant == tenant), idle[0]))
@@ -198,7 +198,7 @@ class Pool:
                 self._retire(worker)
         if report is None:
             self._refuse_if_closed()
-            raise TransientError("confine: a new worker did not start; its limits may be too tight")
+            raise TransientError("confine: a new worker did not start; its limits may be too low")
         self._confinement = Confinement(**(report | {"missing": tuple(report["missing"])}))
         return worker
 
@@ -241,12 +241,12 @@ class Pool:
         return server
 
     def _settle(self) -> None:
-        """Bind to the running loop; what belonged to a loop that is closed is let go of."""
+        """Bind the pool to the running event loop; release workers of a closed loop."""
         loop = asyncio.get_running_loop()
         if loop is self._loop:
             return
         if self._loop is not None and not self._loop.is_closed():
-            raise RuntimeError("a confine.Pool belongs to one event loop; make one pool for each")
+            raise RuntimeError("a worker pool belongs to one event loop; create one for each")
         self._forget()
         self._loop = loop
         self._slots = FairSlots(self._size)
@@ -263,7 +263,7 @@ class Pool:
         match = _NAME.fullmatch(function)
         module = match[1] if match else ""
         if not module.startswith("argosy.") and module not in self._preload:
-            raise RefusedError(f"{function}: neither a function of argosy nor of a module that the pool preloads")
+            raise RefusedError(f"{function}: not a function of argosy or of a module that the pool preloads")
         return module
 
 

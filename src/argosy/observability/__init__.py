@@ -1,1 +1,1 @@
-"""What operators see of a running process: metrics, logs and health endpoints."""
+"""Observability of a running process: metrics, logs and health endpoints."""

@@ -1,7 +1,7 @@
-"""What is counted and measured, and how Prometheus reads it.
+"""Counters and histograms in the Prometheus text format.
 
-In: numbers with labels. Out: families of them, and their text. Never: more than MOST_SERIES of one name, further
-ones are counted together; a label that breaks a line.
+In: numbers with labels. Out: metric families, and their text. Never: keeps more than MAX_SERIES series of one name
+(further ones are counted together); writes a label with a line break.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-MOST_SERIES: Final = 2000  # of a name
+MOST_SERIES: Final = 2000  # per metric name
 MEDIA: Final = "text/plain; version=0.0.4; charset=utf-8"
 OTHER: Final = "other"
 
@@ -20,12 +20,12 @@ Labels = tuple[tuple[str, str], ...]
 class Sample(NamedTuple):
     labels: Mapping[str, str]
     value: float
-    suffix: str = ""  # of the name: only histograms have some
+    suffix: str = ""  # appended to the name; only in histograms
 
 
 @dataclass(frozen=True)
 class Family:
-    """All series of one name. `kind`: counter, gauge or histogram."""
+    """All series of one metric name. `kind` is counter, gauge or histogram."""
 
     name: str
     kind: str
@@ -61,7 +61,7 @@ def _escaped(value: str, *, quotes: bool = True) -> str:
 
 @dataclass
 class Counts:
-    """Of one name, by labels."""
+    """A counter with labels."""
 
     name: str
     about: str = ""
@@ -72,7 +72,7 @@ class Counts:
         self.sums[known] = self.sums.get(known, 0) + by
 
     def forget(self, is_gone: Callable[[Mapping[str, str]], bool]) -> None:
-        """Those of what does not exist any more."""
+        """Remove series of objects that no longer exist."""
         self.sums = {labels: value for labels, value in self.sums.items() if not is_gone(dict(labels))}
 
     def family(self) -> Family:
@@ -82,7 +82,7 @@ class Counts:
 
 @dataclass
 class Histogram:
-    """Of one name, by labels: how many were at most so much."""
+    """A histogram with labels; `bounds` are the upper bounds of its buckets."""
 
     name: str
     bounds: tuple[float, ...]

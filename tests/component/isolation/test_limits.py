@@ -123,8 +123,8 @@ def test_an_input_that_is_not_json_is_refused():
 @pytest.mark.parametrize(
     ("function", "payload", "text"),
     [
-        ("leave", 3, f"{HOSTILE}:leave: the worker left with exit code 3 instead of an answer"),
-        ("leave", 0, f"{HOSTILE}:leave: the worker left with exit code 0 instead of an answer"),
+        ("leave", 3, f"{HOSTILE}:leave: the worker exited with code 3 during the call"),
+        ("leave", 0, f"{HOSTILE}:leave: the worker exited with code 0 during the call"),
         ("abort", None, f"{HOSTILE}:abort: the worker crashed (SIGABRT)"),
         ("fault", None, f"{HOSTILE}:fault: the worker crashed (SIGSEGV)"),
     ],
@@ -160,7 +160,7 @@ def test_an_endless_exception_text_is_cut():
     ["os:system", "argosy:x", "argosyx.y:f", ":f", *(HOSTILE + rest for rest in ("", ":", ":echo.__globals__", ".sub:f"))],  # noqa: E501
 )
 def test_functions_outside_argosy_and_of_modules_that_were_not_named_are_refused(function):
-    with pytest.raises(RefusedError, match="neither a function of argosy nor of a module that the pool preloads"):
+    with pytest.raises(RefusedError, match="not a function of argosy or of a module that the pool preloads"):
         asyncio.run(Pool(preload=[HOSTILE]).run(function, None))
 
 

@@ -387,7 +387,7 @@ def test_a_script_runs_through_its_interpreter(who, folder):
 
 def test_a_program_that_is_not_there_is_refused_by_name(folder):
     for name in ("no-such-program", "/no/such/program", str(folder)):
-        with pytest.raises(RefusedError, match=f"{name}: there is no such program here"):
+        with pytest.raises(RefusedError, match=f"{name}: program not found"):
             run((name,), folder=folder)
 
 

@@ -86,7 +86,7 @@ def test_a_program_that_fails_says_why_and_where(tmp_path):
 
 
 def test_a_program_that_is_not_there_is_named():
-    with pytest.raises(RenderError, match=r"kustomize-9 cannot run: /opt/kustomize-9: there is no such program"):
+    with pytest.raises(RenderError, match=r"kustomize-9 cannot run: /opt/kustomize-9: program not found"):
         build_with("/opt/kustomize-9", TREE, "dev")
 
 

@@ -127,7 +127,7 @@ def test_a_failure_of_init_is_said():
 
 
 def test_a_program_that_is_not_there_is_named():
-    with pytest.raises(RenderError, match="plug-in mine cannot run: no-such-tool: there is no such program"):
+    with pytest.raises(RenderError, match="plug-in mine cannot run: no-such-tool: program not found"):
         generate(TREE, "app", NAMED, {"mine": PluginCommand(("no-such-tool",))}, {})
 
 
