@@ -23,7 +23,7 @@ MALFORMED = [
 
 @pytest.mark.parametrize("url", [*MALFORMED, f"http://{'a' * 64}.example/", "http://127.0.0.1:1/\ud800"])
 def test_an_address_that_cannot_be_asked_is_named(url: str) -> None:
-    with pytest.raises(UserError, match="invalid URL .*; write it as http://host:port/path"):
+    with pytest.raises(UserError, match=r"invalid URL .*; write it as http://host:port/path"):
         ask(url, seconds=1)
 
 

@@ -101,9 +101,7 @@ async def test_who_gives_up_waiting_has_not_been_answered(
         question.cancel()
         with pytest.raises(asyncio.CancelledError):
             await question
-    assert told(caplog) == [
-        f"API server does not answer, retrying: error=127.0.0.1:{port}: did not answer in time"
-    ]
+    assert told(caplog) == [f"API server does not answer, retrying: error=127.0.0.1:{port}: did not answer in time"]
 
 
 @pytest.mark.parametrize(

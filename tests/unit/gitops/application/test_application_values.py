@@ -99,7 +99,7 @@ def test_replicas_are_taken_as_number_and_as_text() -> None:
         ({"helm": []}, "spec.source.helm must be a map"),
         ({"helm": {"valueFiles": "a.yaml"}}, "spec.source.helm.valueFiles must be a list"),
         ({"helm": {"valueFiles": [1]}}, "spec.source.helm.valueFiles must be a list of strings"),
-        ({"helm": {"parameters": [{"name": "a", "value": 1}]}}, "spec.source.helm.parameters[0].value must be a string"),
+        ({"helm": {"parameters": [{"name": "a", "value": 1}]}}, "helm.parameters[0].value must be a string"),
         ({"kustomize": {"replicas": [{"name": "a", "count": "x"}]}}, "replicas[0].count must be an integer"),
         ({"kustomize": {"commonLabels": {"a": 1}}}, "spec.source.kustomize.commonLabels.a must be a string"),
         ({"directory": {"recurse": "yes"}}, "spec.source.directory.recurse must be true or false"),
