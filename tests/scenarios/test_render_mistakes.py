@@ -87,7 +87,7 @@ def test_a_misspelled_field_is_noticed_and_the_rest_is_rendered(desk: Desk, mode
     (models / "overlays/dev/.argocd-source.yaml").write_text("path: other\nkustomize: {nameSufix: -y}\n")
     beside = desk.render(models, "overlays/dev")
     assert names(beside) == ["dev-model"]
-    assert "overlays/dev/.argocd-source.yaml:1: path cannot be changed from here" in beside.stderr
+    assert "overlays/dev/.argocd-source.yaml:1: path cannot be overridden in this file" in beside.stderr
     assert "yaml:2: kustomize.nameSufix is no field, and is left out; did you mean nameSuffix?" in beside.stderr
 
 
@@ -146,8 +146,8 @@ def test_where_nothing_is_rendered_it_is_told(desk: Desk, models: Path) -> None:
         "note: no manifests in overlays; overlays/broken, overlays/dev and overlays/prod have a kustomization\n"
     )
     slips = desk.render(models, "slips")
-    assert "slips/one.yaml:1: is left out, as it is no manifest: it has knd for kind" in slips.stderr
-    assert "slips/two.yaml:1: is left out, as it is no manifest: it has Kind for kind" in slips.stderr
+    assert "slips/one.yaml:1: is ignored because it is not a manifest: it has knd for kind" in slips.stderr
+    assert "slips/two.yaml:1: is ignored because it is not a manifest: it has Kind for kind" in slips.stderr
     assert "values.yaml" not in slips.stderr
 
 
@@ -174,7 +174,7 @@ def test_where_nothing_is_rendered_it_is_told(desk: Desk, models: Path) -> None:
             (["-f", "overlays"], "overlays: is a folder"),
             (["-f", "none.yaml"], "none.yaml: there is no such file"),
             (["-f", "set.yaml"], "holds an ApplicationSet"),
-            (["-f", "app.yaml"], "the chart nginx is in a chart repository, and chart repositories are not supported"),
+            (["-f", "app.yaml"], "chart nginx is in a chart repository, and chart repositories are not supported"),
             (["overlays/dev", "--repo", "../nowhere"], "--repo ../nowhere: there is no such folder"),
         ],
     ),

@@ -1,6 +1,6 @@
-"""From a tree to manifests. In: a checkout, an application, one of its sources. Out: Rendered.
+"""Renders one source of an Application to manifests. In: a checkout, an Application, one of its sources. Out: Rendered.
 
-Never: reads a cluster, the network or a file outside of the trees it was given.
+Never: reads a cluster, the network, or a file outside the given trees.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ def render(
     refs: Mapping[str, Checkout] | None = None,
     fetch: Fetch | None = None,
 ) -> Rendered:
-    """What a source asks for; `refs` are the sources that `$alias/` reaches, `fetch` gets remote bases."""
+    """Render one source. `refs` holds the checkouts that `$alias/` paths refer to; `fetch` fetches remote bases."""
     if source.chart:
         raise chart_error(source)
     inputs: dict[Input, str] = {}
     tree = RecordingTree(checkout.tree, "", inputs)
     folder = source_folder(tree, source.path)
-    if submodule := find_submodule(checkout.tree, folder):  # there, but empty: nothing must be pruned for that
+    if submodule := find_submodule(checkout.tree, folder):  # an empty submodule folder must not prune everything
         raise RenderError(submodule_text(submodule), where=source.path)
     notes: list[str] = []
     source = overridden(tree, folder, source, app.name, notes)
@@ -76,7 +76,7 @@ def render(
     paths = app.annotations.get(ANNOTATION, "")
     if paths and knows_ids(checkout.tree):
         inputs.update(generate_path_inputs(checkout.tree, paths, source.path))
-    # A copy: what origins read later is no input.
+    # Copy: inputs that origins read later do not belong to the render.
     read = {**whole_folders(checkout.tree, "", inputs), **inputs}
     return Rendered(manifests, origins, read, job.tool, tuple(notes))
 
@@ -88,9 +88,9 @@ def render_application(
     *,
     fetch: Fetch | None = None,
 ) -> list[Rendered]:
-    """One for each source that has manifests, in their order; checkouts are those of the sources, in the same order."""
+    """Render every source that has manifests, in order; `checkouts` has one checkout per source, in the same order."""
     if len(checkouts) != len(app.sources):
-        raise ValueError("a checkout for each source is needed")
+        raise ValueError("checkouts must have one entry per source")
     refs = {source.alias: each for source, each in zip(app.sources, checkouts) if source.alias}
     return [
         render(checkout, app, source, settings, refs=refs, fetch=fetch)
@@ -100,13 +100,13 @@ def render_application(
 
 
 def _is_only_named(source: Source) -> bool:
-    # argo: a source with a ref and neither path nor chart only serves files to the others.
+    # argo: a source with a ref and neither path nor chart only provides files to other sources.
     return bool(source.alias) and not source.path and not source.chart
 
 
 def chart_error(source: Source) -> RenderError:
     return RenderError(
-        f"the chart {source.chart} is in a chart repository, and chart repositories are not supported: put it into a"
-        " Git repository (`helm pull --untar`) and name its folder in the source's path",
+        f"chart {source.chart} is in a chart repository, and chart repositories are not supported: copy it into a"
+        " Git repository (`helm pull --untar`) and set the source's path to its folder",
         where=source.repo_url,
     )

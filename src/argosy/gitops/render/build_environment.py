@@ -1,6 +1,7 @@
-"""The build environment: what a source may know of its application.
+"""Builds Argo CD's build environment (`ARGOCD_APP_NAME` …) and substitutes it in texts.
 
-In: an application, a source, a revision. Out: variables, and texts with them put in. Never: this process's environment.
+In: an Application, a source, a revision. Out: variables, and texts with variables replaced.
+Never: reads this process's environment.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _REFERENCE: Final = re.compile(r"\$(?:\{([^}]*)\}|(\{)|([*#$@!?\-0-9])|([A-Za-z_
 def build_environment(app: Application, source: Source, revision: str, settings: BuildSettings) -> dict[str, str]:
     return {
         "ARGOCD_APP_NAME": app.name,
-        "ARGOCD_APP_NAMESPACE": app.destination.namespace,  # argo: where it deploys to, not where the Application is
+        "ARGOCD_APP_NAMESPACE": app.destination.namespace,  # argo: the destination's namespace, not the Application's
         "ARGOCD_APP_PROJECT_NAME": app.project,
         "ARGOCD_APP_REVISION": revision,
         "ARGOCD_APP_REVISION_SHORT": revision[:7],
@@ -32,14 +33,14 @@ def build_environment(app: Application, source: Source, revision: str, settings:
 
 
 def substitute(text: str, environment: Mapping[str, str]) -> str:
-    """`$NAME` and `${NAME}` become values, those that nobody knows nothing; `$$` is one dollar."""
+    """Replace `$NAME` and `${NAME}`; unknown variables become empty, `$$` becomes one dollar sign."""
     if "$" not in text:
         return text
 
     def value(found: re.Match[str]) -> str:
         braced, _, special, plain = found.groups()
         name = braced or special or plain or ""
-        # argo: a brace that is empty or not closed is dropped.
+        # argo: an empty or unclosed brace is dropped.
         return "$" if name == "$" else environment.get(name, "") if name else ""
 
     return _REFERENCE.sub(value, text)

@@ -1,7 +1,7 @@
-"""Plug-ins: programs that an installation declares, for sources that no tool of ours is for.
+"""Runs config management plug-ins: programs that an installation declares for sources of other tools.
 
-In: a tree, the plug-in's command, what the source tells it. Out: the manifests that it prints.
-Never: a command that was not declared; a program that is not confined.
+In: a tree, the plug-in's command, the source's plug-in options. Out: the manifests that the program prints.
+Never: runs a command that is not declared, or an unconfined program.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ def generate(
     *,
     limits: ProgramLimits = LIMITS,
 ) -> list[Manifest]:
-    """What the plug-in that the source names, or else the first that is for its files, makes of a folder."""
+    """Run the plug-in named by the source, or else the first plug-in whose globs match a file in the folder."""
     options = options or PluginOptions()
     name = options.name or _discovered(tree, folder, plugins)
     if name not in plugins:
-        known = ", ".join(sorted(plugins)) or "there are none"
-        message = f"there is no plug-in {name!r} here ({known}); declare it as {_SETTING}{name} in argosy-cm"
+        known = ", ".join(sorted(plugins)) or "none"
+        message = f"unknown plug-in {name!r} (declared: {known}); declare it as {_SETTING}{name} in argosy-cm"
         raise RenderError(message, where=folder or ".")
     plugin = plugins[name]
     limits = replace(limits, wall=plugin.seconds, cpu=plugin.seconds)
-    # argo: a plug-in has a copy of the whole repository that it may write to, and its own folder is the source's.
+    # argo: a plug-in gets a writable copy of the whole repository, and runs in the source's folder.
     with exported(tree, writable=True) as root:
         told = variables(options, environment)
         command = Command(plugin.generate, f"plug-in {name}", root, folder, limits, told, scratch=root.parent)
@@ -55,8 +55,8 @@ def generate(
 
 
 def variables(options: PluginOptions, environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a plug-in: build variables win over parameters, and a source's own get a prefix."""
-    # argo: without the prefix a source could set PATH, or what loads other libraries.
+    """Build a plug-in's environment: build variables override parameters, and the source's `env` gets a prefix."""
+    # argo: without the prefix a source could set PATH or LD_PRELOAD.
     own = {f"ARGOCD_ENV_{each.name}": substitute(each.value, environment) for each in options.env}
     parameters = json.dumps([dict(each) for each in options.parameters] or None, separators=(",", ":"))
     given = {name: text for each in options.parameters for name, text in _parameter(each)}
@@ -79,6 +79,6 @@ def _discovered(tree: Tree, folder: str, plugins: Mapping[str, PluginCommand]) -
         if any(pattern.fullmatch(each) for pattern in patterns for each in names):
             return name
     raise RenderError(
-        "no plug-in is for the files here; name one in source.plugin.name, or set `files` of one in argosy-cm",
+        "no plug-in matches the files here; set source.plugin.name, or `files` of a plug-in in argosy-cm",
         where=folder or ".",
     )

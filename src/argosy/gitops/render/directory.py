@@ -1,6 +1,6 @@
-"""Plain files. In: a folder of a tree. Out: the manifests in its files, in the order of their names.
+"""Reads manifests from plain files. In: a folder of a tree. Out: the manifests in its files, sorted by file name.
 
-Never: a link that leaves the repository; a file that is no manifest and looks like one passed over in silence.
+Never: follows a link out of the repository; ignores a file that looks like a manifest without a note.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _BOM: Final = b"\xef\xbb\xbf"
 
 
 Evaluate = Callable[[Sequence[str]], Mapping[str, list[Manifest]]]
-"""From paths of Jsonnet files to the manifests of each."""
+"""Evaluates Jsonnet files, given by path, and returns the manifests of each."""
 
 
 class ManifestFile(NamedTuple):
-    """A file by the path that it has in its folder's tree, with its content."""
+    """A file with its path in the tree and its content."""
 
     path: str
     text: bytes
@@ -55,7 +55,7 @@ def read_directory(
     evaluate: Evaluate | None = None,
     notes: list[str] | None = None,
 ) -> list[tuple[str, Manifest]]:
-    """Each manifest with its file. Jsonnet files go to `evaluate`, all at once; without it they are passed over."""
+    """Return each manifest with its file. `evaluate` gets all Jsonnet files at once; without it they are skipped."""
     told: list[str] = [] if notes is None else notes
     found = {
         file.path: [] if file.is_jsonnet else read_file(file.path, file.text, told)
@@ -74,25 +74,25 @@ def _checked(path: str, made: list[Manifest]) -> list[Manifest]:
         raise RenderError(error.message, where=path) from None
     for manifest in manifests:
         if fault := fault_of(manifest):
-            raise RenderError(f"gives what {fault}", where=path)
+            raise RenderError(f"its output {fault}", where=path)
     return manifests
 
 
 def manifest_files(tree: Tree, folder: str, options: DirectoryOptions, limits: RenderLimits) -> Iterator[ManifestFile]:
-    """The files that may hold manifests, folder by folder in the order of names."""
+    """List the files that may hold manifests, folder by folder, sorted by name."""
     size = 0
-    for path in tuple(_walk(tree, folder, options, limits)):  # all names first: too many are refused before one is read
+    for path in tuple(_walk(tree, folder, options, limits)):  # list all first: refuse too many before reading any
         place, kind = located(tree, path, path)
         if kind != "file":
-            continue  # argo: a link to nowhere or to a folder is passed over
+            continue  # argo: a link to nothing or to a folder is skipped
         text = tree.read(place)
         if SKIP_MARKER in text:
             continue
         refuse_pointer(text, path)
-        # argo: Jsonnet is not counted; its evaluation has limits of its own.
+        # argo: Jsonnet files do not count; their evaluation has its own limits.
         size += 0 if path.endswith(_JSONNET) else len(text)
         if size > limits.manifest_bytes:
-            message = f"the manifests are larger than {limits.manifest_bytes} bytes together: split the application"
+            message = f"the manifests exceed {limits.manifest_bytes} bytes in total: split the application"
             raise LimitError(message, where=folder or ".")
         yield ManifestFile(path, text)
 
@@ -100,7 +100,7 @@ def manifest_files(tree: Tree, folder: str, options: DirectoryOptions, limits: R
 def directory_trace(
     tree: Tree, folder: str, options: DirectoryOptions, limits: RenderLimits, made: Mapping[ResourceKey, str]
 ) -> Trace:
-    """Where fields are written; what Jsonnet `made` only knows its file."""
+    """Trace fields to their lines; manifests from Jsonnet are only traced to their file."""
     files = [file for file in manifest_files(tree, folder, options, limits) if not file.is_jsonnet]
     return {**of_documents(files), **{key: Traced(Origin(path)) for key, path in made.items()}}
 
@@ -123,7 +123,7 @@ def _walk(tree: Tree, folder: str, options: DirectoryOptions, limits: RenderLimi
 
 def _files(tree: Tree, folder: str, recurse: bool, depth: int = 0) -> Iterator[str]:
     if depth > _DEEPEST:
-        raise LimitError(f"is more than {_DEEPEST} folders deep: move it up", where=folder)
+        raise LimitError(f"is nested more than {_DEEPEST} folders deep: move it up", where=folder)
     for entry in tree.listing(folder):
         path = f"{folder}/{entry.name}" if folder else entry.name
         if entry.kind != "folder":
@@ -133,7 +133,7 @@ def _files(tree: Tree, folder: str, recurse: bool, depth: int = 0) -> Iterator[s
 
 
 def read_file(path: str, text: bytes, notes: list[str] | None = None) -> list[Manifest]:
-    """The manifests of one file; nothing where it is another kind of file, and a note where it may be meant as one."""
+    """Return the manifests of one file; empty for other kinds of files, with a note if it looks like a manifest."""
     if path.endswith(".json"):
         return list(flattened(_json_object(path, text)))
     try:
@@ -141,13 +141,13 @@ def read_file(path: str, text: bytes, notes: list[str] | None = None) -> list[Ma
     except ManifestError as error:
         if any(word in text for word in _WORDS):
             raise RenderError(error.message, where=path, line=error.line) from error
-        return []  # argo: a file that does not look like manifests is somebody else's
+        return []  # argo: a file that does not look like manifests is ignored
     found: list[Manifest] = []
     for number, value in enumerate(values):
         if value is None:
             continue
         if fault := fault_of(value):
-            # argo: what has no kind is no manifest; a file that holds manifests, or looks like it, must be one.
+            # argo: a document without a kind is not a manifest; but a file that looks like manifests must be one.
             if not found and _is_foreign(value) and not all(word in text for word in _WORDS):
                 if notes is not None and (slip := _slip(value)):
                     notes.append(f"{path}:{_line_of(text, number)}: {slip}")
@@ -166,10 +166,10 @@ def _json_object(path: str, text: bytes) -> list[Manifest]:
     except ManifestError as error:
         message = error.message
         if _holds_several(text):
-            message = "there are several objects, and a JSON file holds one: put them in a List, or in a file each"
+            message = "has several objects, and a JSON file may have only one: use a List, or one file per object"
         raise RenderError(message, where=path, line=error.line) from error
     if isinstance(value, dict) and _is_foreign(value):
-        return []  # argo: an object without a kind is somebody else's, such as a dashboard
+        return []  # argo: an object without a kind, such as a dashboard, is ignored
     if fault := fault_of(value):
         raise _error(path, text, 0, fault)
     return [value]
@@ -189,7 +189,7 @@ def _is_foreign(value: Any) -> bool:
 
 
 def _slip(value: Any) -> str:
-    """Why something without a kind looks like a manifest all the same; empty where it does not."""
+    """Return why a document without a kind looks like a manifest; empty if it does not."""
     if not isinstance(value, dict):
         return ""
     others = [name for name in value if isinstance(name, str) and name not in _FIELDS]
@@ -199,11 +199,11 @@ def _slip(value: Any) -> str:
         return ""
     meant = [f"{name} for {field}" for field, name in near.items() if name and field not in value]
     why = f"it has {' and '.join(meant)}" if meant else "it has no kind"
-    return f"is left out, as it is no manifest: {why}"
+    return f"is ignored because it is not a manifest: {why}"
 
 
 def _is_near(name: str, field: str) -> bool:
-    """The same letters but for their case, or but for one that is missing."""
+    """True if the names differ only in case, or in one missing letter."""
     short, long = sorted((name.lower(), field.lower()), key=len)
     return short == long or (
         len(long) - len(short) == 1 and any(long[:at] + long[at + 1 :] == short for at in range(len(long)))
@@ -216,7 +216,7 @@ def _error(path: str, text: bytes, number: int, fault: str) -> RenderError:
 
 
 def _line_of(text: bytes, number: int) -> int:
-    """Where a document starts: below as many lines of three dashes as there are documents before it."""
+    """Return the line where a document starts, counted by `---` separators."""
     found = list(re.finditer(rb"^---(?:[ \t]*(?:#.*)?\r?\n|(?=\s|$))", text, re.MULTILINE))
     starts = [each.end() for each in found]
     head = text[: found[0].start()] if found else text

@@ -1,7 +1,7 @@
-"""A program of the installation that turns files into manifests.
+"""Runs a program of the installation that turns files into manifests.
 
-In: its command, and a folder with the files. Out: the manifests that it printed. Never: runs it unconfined; shows more
-of what it said than its last lines.
+In: its command, and a folder with the files. Out: the manifests that the program prints.
+Never: runs it unconfined; shows more of its stderr than the last lines.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PLACE = re.compile(r"(?P<file>[\w./@+-]+\.\w+)(?::(?P<line>\d+))?")
 
 
 class Command(NamedTuple):
-    """What runs, what users know it by, and where: `root` is the whole tree, `folder` the source's path in it."""
+    """A program to run: `name` is shown to users, `root` is the whole tree, `folder` the source's path in it."""
 
     argv: Sequence[str]
     name: str
@@ -36,7 +36,7 @@ class Command(NamedTuple):
 
 
 def output_of(command: Command) -> bytes:
-    """What it printed. RenderError if it could not be started or failed; OverLimit with its name."""
+    """Run the program and return its stdout. Raises RenderError if it fails, OverLimit with its name."""
     where = command.folder or "."
     try:
         done = run(
@@ -54,30 +54,30 @@ def output_of(command: Command) -> bytes:
         raise RenderError(f"{command.name} cannot run: {problem}", where=where) from None
     if done.code != 0:
         how = f"code {done.code}" if done.code >= 0 else f"signal {-done.code}"
-        said = " | ".join(last_lines(done.stderr, 4).splitlines()) or "it said nothing"
+        said = " | ".join(last_lines(done.stderr, 4).splitlines()) or "no output"
         file, line = _place(last_lines(done.stderr, 4), command)
-        raise RenderError(f"{command.name} ended with {how}: {said}", where=file or where, line=line)
+        raise RenderError(f"{command.name} failed with {how}: {said}", where=file or where, line=line)
     return done.stdout
 
 
 def manifests_in(output: bytes, command: Command) -> list[Manifest]:
-    """Documents of YAML or JSON; who asked looks at what is in them."""
+    """Parse YAML or JSON documents; the caller validates the manifests."""
     try:
         found = [value for value in load_all(output, where=command.name) if value is not None]
     except ManifestError as problem:
         raise _unreadable(f"{problem.message} (line {problem.line} of it)", command) from None
     for value in found:
         if not isinstance(value, dict):
-            raise _unreadable(f"{json.dumps(value)[:40]} is no map of fields", command)
+            raise _unreadable(f"{json.dumps(value)[:40]} is not a mapping", command)
     return found
 
 
 def _unreadable(what: str, command: Command) -> RenderError:
-    return RenderError(f"what {command.name} printed is no manifest: {what}", where=command.folder or ".")
+    return RenderError(f"{command.name} did not print manifests: {what}", where=command.folder or ".")
 
 
 def _place(said: str, command: Command) -> tuple[str, int]:
-    """The file of the source that it speaks of, and the line if there is one."""
+    """Find the first file of the source that stderr mentions, and its line (0 if none)."""
     root = command.root.resolve()
     for found in _PLACE.finditer(said):
         file = (root / command.folder / found["file"]).resolve()

@@ -1,7 +1,6 @@
-"""The annotation manifest-generate-paths: what must change before an application is rendered again.
+"""Evaluates the annotation manifest-generate-paths: which paths must change before the next render.
 
-In: a tree and the annotation. Out: an id for each of its paths. Never: decides that something must be rendered; it can
-only spare it.
+In: a tree and the annotation. Out: an id for each path. Never: forces a render; it can only avoid one.
 """
 
 from __future__ import annotations
@@ -18,18 +17,18 @@ from argosy.languages.globs import path_pattern
 
 ANNOTATION: Final = "argocd.argoproj.io/manifest-generate-paths"
 PATHS: Final = "paths"
-"""The place of these inputs: paths from the root of the source's tree, globs among them."""
+"""Scope of these inputs: paths and globs from the root of the source's tree."""
 
 
 def generate_path_inputs(tree: Tree, annotation: str, source_path: str) -> dict[Input, str]:
-    """Nothing where the annotation names nothing."""
+    """Return one input per path of the annotation; empty if the annotation is empty."""
     written = [item.strip() for item in annotation.split(";")]
     paths = {_from_root(item, source_path) for item in written if item}
     return {Input(PATHS, path): _id(tree, path) for path in sorted(paths)}
 
 
 def paths_are_current(inputs: Mapping[Input, str], trees: Mapping[str, Tree]) -> bool:
-    """Are there such paths, and is everything below them as it was?"""
+    """True if there are such paths and nothing below them changed."""
     if "" not in trees:
         return False
     named = [(path, id) for (place, path), id in inputs.items() if place == PATHS]
@@ -37,7 +36,7 @@ def paths_are_current(inputs: Mapping[Input, str], trees: Mapping[str, Tree]) ->
 
 
 def _from_root(item: str, source_path: str) -> str:
-    # argo: from the root where it starts with a slash, else from the source's path; `..` may leave that.
+    # argo: a path with a leading slash starts at the root, any other at the source's path; `..` may leave that path.
     path = item if item.startswith("/") else f"/{source_path}/{item}"
     return posixpath.normpath(path).strip("/")
 
@@ -53,7 +52,7 @@ def _id(tree: Tree, path: str) -> str:
 
 
 def _matches(tree: Tree, folder: str, steps: list[str]) -> Iterator[str]:
-    """argo: a star stays within one folder; what matches counts with all that is below it."""
+    """argo: a star matches within one folder; a matching folder counts with everything below it."""
     pattern = path_pattern(steps[0])
     for entry in tree.listing(folder):
         if pattern.fullmatch(entry.name):

@@ -1,4 +1,4 @@
-"""Refuses Git LFS pointers where a tool would read the file itself.
+"""Rejects Git LFS pointers in files that a tool would read.
 
 In: the content of a file. Out: the same content, or a RenderError. Never: fetches the file.
 """
@@ -10,7 +10,7 @@ from argosy.gitops.application.lfs_pointers import NOT_FETCHED, is_lfs_pointer
 
 
 def refuse_pointer(content: bytes, where: str) -> bytes:
-    """Raises RenderError for a pointer: read as YAML it is a text, and its manifests would just be missing."""
+    """Raise RenderError for a pointer: parsed as YAML it is a plain string, and the file's manifests would be missing."""
     if is_lfs_pointer(content):
         raise RenderError(NOT_FETCHED, where=where)
     return content

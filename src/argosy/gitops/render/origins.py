@@ -1,6 +1,6 @@
-"""Where fields of rendered manifests are written. In: files as they were read. Out: origins by key and JSON pointer.
+"""Traces the fields of rendered manifests to files and lines. In: files. Out: origins by key and JSON pointer.
 
-Never: looked for before somebody asks.
+Never: computes an origin before it is requested.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _DEEPEST = 120
 
 
 class Traced:
-    """Where a value is written, and the same for what it holds."""
+    """The origin of a value, and of the fields or elements in it."""
 
     __slots__ = ("below", "origin")
 
@@ -25,7 +25,7 @@ class Traced:
         self.below = below
 
     def at(self, pointer: str) -> Origin:
-        """The origin of the field at a JSON pointer, or of the last on the way to it that has one."""
+        """Return the origin of the field at a JSON pointer, or of its nearest parent that has one."""
         here = self
         for step in pointer.split("/")[1:]:
             found = here.step(step.replace("~1", "/").replace("~0", "~"))
@@ -46,7 +46,7 @@ Trace = Mapping[ResourceKey, Traced]
 
 
 class LazyOrigins:
-    """Implements `Origins`. To travel between processes, `trace` must be a partial of a function that can."""
+    """Implements `Origins`, computed on first use. To be picklable, `trace` must be a partial of a module function."""
 
     def __init__(self, trace: Callable[[], Trace]) -> None:
         self._trace = trace
@@ -55,7 +55,7 @@ class LazyOrigins:
     def find(self, key: ResourceKey, pointer: str) -> Origin | None:
         if self._found is None:
             self._found = self._trace()
-        # What is written without a namespace gets that of its destination later.
+        # A manifest without a namespace gets the destination's namespace later.
         found = self._found.get(key) or self._found.get(key._replace(namespace=""))
         return found.at(pointer) if found else None
 
@@ -64,7 +64,7 @@ class LazyOrigins:
 
 
 def of_documents(files: Iterable[tuple[str, bytes]], *, repository: str = "") -> dict[ResourceKey, Traced]:
-    """Origins for plain files, given by name and text: what they hold is what is rendered, lists taken apart."""
+    """Trace plain files, given by name and content; Lists are flattened."""
     found: dict[ResourceKey, Traced] = {}
     for file, text in files:
         for document in Lines(text.decode("utf-8", "replace")).documents:
@@ -92,7 +92,7 @@ def _key(manifest: Marked, kind: str, api_version: str) -> ResourceKey:
 
 
 def traced(marked: Marked, file: str, repository: str = "", depth: int = 0) -> Traced:
-    """All of a document, as it stands in its file."""
+    """Trace a document as written in its file."""
     found = Traced(Origin(file, marked.line, repository))
     if depth > _DEEPEST:
         return found
@@ -104,16 +104,16 @@ def traced(marked: Marked, file: str, repository: str = "", depth: int = 0) -> T
 
 
 class Guide:
-    """Who wrote a change: this one says it was all written in one place. None as a guide leaves origins as they are."""
+    """Attributes a change to an origin: this class attributes all of it to one. None as an author keeps old origins."""
 
     __slots__ = ("is_exact", "origin")
 
     def __init__(self, origin: Origin, *, is_exact: bool = False) -> None:
         self.origin = origin
-        self.is_exact = is_exact  # it names every field that it sets, so that it also wrote what did not change by it
+        self.is_exact = is_exact  # it names every field that it sets, so it also owns unchanged fields
 
     def field(self, name: str, value: Any) -> Guide:
-        """The guide of a field that now has this value."""
+        """Return the author of a field that now has this value."""
         return self
 
     def element(self, place: int, value: Any) -> Guide:
@@ -121,7 +121,7 @@ class Guide:
 
 
 def written(value: Any, guide: Guide | None, above: Traced | None = None, over: Origin | None = None) -> Traced:
-    """Origins of a value that is new; `above` is what holds it, `over` what was there."""
+    """Trace a new value; `above` is its parent, `over` is the origin of the value that it replaces."""
     origin = guide.origin if guide else above.origin if above else Origin("")
     if guide and over and over != origin:
         origin = Origin(origin.file, origin.line, origin.repository, over)
@@ -134,7 +134,7 @@ def written(value: Any, guide: Guide | None, above: Traced | None = None, over: 
 
 
 def changed(before: Any, tree: Traced, after: Any, guide: Guide | None) -> Traced:
-    """Origins of `after`: what is as before keeps its own, what is not, or is set again, was written by the guide."""
+    """Trace `after`: unchanged values keep their origin; values that changed or were set again get the author's."""
     if type(before) is type(after) and before == after and not (guide and guide.is_exact):
         return tree
     if type(before) is dict and type(after) is dict and isinstance(tree.below, dict):
@@ -163,7 +163,7 @@ def _element(before: list[Any], tree: Traced, at: int, value: Any, old: int | No
 
 
 def _aligned(before: list[Any], after: list[Any]) -> list[int | None]:
-    """For each new element the place that it had: equal ones first, then those of one name, then those in its place."""
+    """Return the old index of each new element: equal elements first, then equal merge keys, then the same index."""
     left = dict(enumerate(before))
     found: list[int | None] = [None] * len(after)
     for match in (_is_in_place, _is_equal, _is_namesake):

@@ -1,10 +1,10 @@
-"""What a render has looked at, so that the next revision need not be rendered when all of it is the same.
+"""Records what a render read, so that a later revision with the same inputs need not be rendered.
 
-In: a tree, and what asks for its files. Out: ids by input; whether another tree answers every question alike.
-Never: reads a file to find out.
+In: a tree, and the lookups of its readers. Out: ids by input; whether another tree has the same ids.
+Never: reads a file to compare it.
 
-The path of an input says what was asked: `a/b` for what is there (the id of a file, `folder`, or nothing), `a/b/` for
-the names in a folder. `a/b//` was not asked: it is the id of a whole folder, which spares a look at what is in it.
+The path of an input says which lookup was made: `a/b` for the entry (the id of a file, `folder`, or empty), `a/b/` for
+the names in a folder. `a/b//` is not a lookup: it is the id of a whole folder, and avoids comparing every file in it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _WORTH_IT: Final = 3
 
 
 class RecordingTree:
-    """Implements `Tree`, and notes every answer. A folder that is only looked at may change inside."""
+    """Implements `Tree`, and records the id of every lookup. A folder that is only looked up may change inside."""
 
     def __init__(self, tree: Tree, place: str, record: dict[Input, str]) -> None:
         self.tree = tree
@@ -34,7 +34,7 @@ class RecordingTree:
         self.record = record
 
     def __reduce__(self) -> tuple[Callable[[Tree], Tree], tuple[Tree]]:
-        return _itself, (self.tree,)  # whoever asks in another process is not the render
+        return _itself, (self.tree,)  # lookups in another process do not belong to the render
 
     def entry(self, path: str) -> TreeEntry | None:
         found = self.tree.entry(path)
@@ -53,7 +53,7 @@ class RecordingTree:
 
 
 class RecordingEnvironment(Mapping[str, str]):
-    """Build variables; only those that somebody asks for are inputs."""
+    """Build variables; only those that are looked up become inputs."""
 
     def __init__(self, variables: Mapping[str, str], record: dict[Input, str]) -> None:
         self.variables = variables
@@ -77,7 +77,7 @@ class RecordingEnvironment(Mapping[str, str]):
 
 
 class RecordingFetch:
-    """Fetches each remote base once. What was fetched travels along to other processes; there, the rest is refused."""
+    """Fetches each remote base once. Pickling keeps the fetched trees; another process cannot fetch more."""
 
     def __init__(self, fetch: Fetch, record: dict[Input, str]) -> None:
         self._fetch: Fetch | None = fetch
@@ -88,7 +88,7 @@ class RecordingFetch:
         known = self._trees.get((url, ref))
         if known is None:
             if self._fetch is None:
-                raise SourceError("was not fetched when this was rendered; render it again", where=f"{url}@{ref}")
+                raise SourceError("was not fetched during the render; render again", where=f"{url}@{ref}")
             known = RecordingTree(self._fetch(url, ref), f"{url}@{ref}", self._record)
             self._trees[url, ref] = known
         return known
@@ -102,9 +102,9 @@ def _itself(tree: Tree) -> Tree:
 
 
 def are_current(inputs: Mapping[Input, str], trees: Mapping[str, Tree], environment: Mapping[str, str]) -> bool:
-    """Would the same source of the same application, with the same settings, give the same again?
+    """True if the same source with the same settings would render the same manifests again.
 
-    `trees` are by place; an input of a place that is not among them counts as changed.
+    `trees` are keyed by scope; an input of a scope that is not in `trees` counts as changed.
     """
     skipped = paths_are_current(inputs, trees)
     same = _same_folders(inputs, trees)
@@ -124,14 +124,14 @@ def are_current(inputs: Mapping[Input, str], trees: Mapping[str, Tree], environm
 
 
 def knows_ids(tree: Tree) -> bool:
-    """A commit knows the ids of its folders; to find that of a folder on a disk means to read all that is in it."""
+    """True if the tree stores folder ids, as a commit does; on disk, computing one means reading every file below."""
     return bool(getattr(tree, "id", ""))
 
 
 def whole_folders(tree: Tree, place: str, record: Mapping[Input, str]) -> dict[Input, str]:
-    """Folders of which several things were asked.
+    """Return inputs for whole folders in which several lookups were made.
 
-    They must be the first of all inputs, to be found without a look at the others.
+    They must come first among the inputs, so that they are found without reading the others.
     """
     if not knows_ids(tree):
         return {}
@@ -152,7 +152,7 @@ def _same_folders(inputs: Mapping[Input, str], trees: Mapping[str, Tree]) -> dic
 
 
 def _is_of_commit(place: str, path: str) -> bool:
-    # argo: with manifest-generate-paths, what was rendered is carried to the new commit, its old revision included.
+    # argo: with manifest-generate-paths, the last render is reused for the new commit, with its old revision in it.
     return not place or (place == ENVIRONMENT and path.startswith("ARGOCD_APP_REVISION"))
 
 
@@ -167,7 +167,7 @@ def _mark(entry: TreeEntry | None) -> str:
         return ""
     if entry.kind == "folder":
         return _FOLDER
-    # A link and a file may hold the same bytes.
+    # A link and a file may have the same content, hence the same id.
     return entry.id if entry.kind == "file" else f"link {entry.id}"
 
 

@@ -1,6 +1,6 @@
-"""What the installation says about rendering.
+"""Reads the installation's settings for rendering.
 
-In: the data of ConfigMaps `argocd-cm` and `argosy-cm`. Out: BuildSettings. Never: looks at a source.
+In: the data of the ConfigMaps `argocd-cm` and `argosy-cm`. Out: BuildSettings. Never: reads a source.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from argosy.gitops.application.file_tree import Tree
 from argosy.kube.objects.boolean_text import read_switch
 
 Fetch = Callable[[str, str], Tree]
-"""From an address and a ref to the tree of a remote base; whoever passes it in decides what may be fetched."""
+"""Fetches the tree of a remote base by URL and ref; the caller that passes it decides which URLs are allowed."""
 
-KUBE_VERSION: Final = "1.32.13"  # that of the embedded cluster
+KUBE_VERSION: Final = "1.32.13"  # the version of the embedded cluster
 MIB: Final = 1 << 20
 _SWITCHES: Final = {"helm.enable": "Helm", "kustomize.enable": "Kustomize", "jsonnet.enable": "Jsonnet"}
 _ENABLE_HELM: Final = "--enable-helm"
@@ -26,25 +26,25 @@ _READ_WITHIN: Final = "--load-restrictor=LoadRestrictionsRootOnly"
 
 
 class RenderLimits(NamedTuple):
-    """What one source of an application may give."""
+    """Limits for one source of an Application."""
 
     manifests: int = 5_000
-    manifest_bytes: int = 10 * MIB  # argo: the same as its own
-    files: int = 20_000  # that a directory may hold, read or not
+    manifest_bytes: int = 10 * MIB  # argo: the same limit
+    files: int = 20_000  # files in a directory, read or not
 
 
 class PluginCommand(NamedTuple):
-    """A program that an installation declares, and the one that prepares for it."""
+    """The commands of a config management plug-in: `init` runs first, then `generate` prints the manifests."""
 
     generate: tuple[str, ...]
     init: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()  # globs, any of which finds the sources that this plug-in is for
+    files: tuple[str, ...] = ()  # the plug-in applies to a source if any of these globs matches a file
     seconds: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class BuildSettings:
-    """What holds for all sources."""
+    """Settings that apply to all sources."""
 
     kube_version: str = KUBE_VERSION
     api_versions: tuple[str, ...] = ()
@@ -56,25 +56,25 @@ class BuildSettings:
 
     @property
     def enables_helm(self) -> bool:
-        """May a kustomization inflate charts?"""
+        """True if a kustomization may inflate charts."""
         return _ENABLE_HELM in self.kustomize_options
 
     @property
     def reads_anywhere(self) -> bool:
-        """May a kustomization read files outside of its folder? Never outside of the repository."""
+        """True if a kustomization may read files outside its folder; files outside the repository are never readable."""
         return _READ_ANYWHERE in self.kustomize_options
 
     def check_kustomize_options(self) -> None:
         for each in self.kustomize_options:
             if each not in (_ENABLE_HELM, _READ_ANYWHERE, _READ_WITHIN):
-                message = f"{each!r} is refused: {_ENABLE_HELM} and {_READ_ANYWHERE} are what can be set; remove it"
+                message = f"{each!r} is not allowed, only {_ENABLE_HELM} and {_READ_ANYWHERE} are: remove it"
                 raise RenderError(message, where="kustomize.buildOptions")
 
 
 def read_build_settings(
     argocd: Mapping[str, str], argosy: Mapping[str, str] | None = None, *, kube_version: str = KUBE_VERSION
 ) -> BuildSettings:
-    """Settings of the installation: Argo CD's keys, and those that only argosy knows."""
+    """Read Argo CD's keys, and the keys that only argosy has."""
     argosy = argosy or {}
     return BuildSettings(
         kube_version=kube_version,
@@ -94,15 +94,15 @@ def read_build_settings(
 
 
 def _options(text: str) -> tuple[str, ...]:
-    """One word an option: a value that follows its name is joined to it."""
+    """Split into options; a value that follows its option is joined as `--option=value`."""
     if not text:
         return ()
-    import shlex  # late: few installations set any
+    import shlex  # imported here: few installations set options
 
     try:
         words = shlex.split(text)
     except ValueError as error:
-        raise RenderError(f"cannot be read ({error}): correct the quotes", where="kustomize.buildOptions") from None
+        raise RenderError(f"invalid quoting ({error}): correct the quotes", where="kustomize.buildOptions") from None
     found: list[str] = []
     for word in words:
         if found and found[-1].startswith("-") and not word.startswith("-"):
@@ -119,22 +119,22 @@ def _with_lead(data: Mapping[str, str], lead: str) -> dict[str, str]:
 def _count(data: Mapping[str, str], key: str, default: int) -> int:
     text = data.get(key, "").strip()
     if text and not (text.isdecimal() and 0 < int(text) < 1 << 40):
-        raise RenderError(f"{text!r} is no whole number above zero: correct it", where=f"argosy-cm: {key}")
+        raise RenderError(f"{text!r} must be a whole number above zero", where=f"argosy-cm: {key}")
     return int(text) if text else default
 
 
 def _plugin(name: str, text: str) -> PluginCommand:
-    """JSON or YAML: the lists of words `generate` and `init`, globs in `files`, and `seconds`."""
+    """Read a plug-in from JSON or YAML: the lists `generate`, `init` and `files` (globs), and the number `seconds`."""
     where = f"argosy-cm: render.plugin.{name}"
     given = _fields(text, where)
     if unknown := given.keys() - {"generate", "init", "files", "seconds"}:
-        raise RenderError(f"{min(unknown)!r} is no field of a plug-in: remove it", where=where)
+        raise RenderError(f"unknown field {min(unknown)!r} of a plug-in: remove it", where=where)
     words = {field: _words(given, field, where) for field in ("generate", "init", "files")}
     if not words["generate"]:
-        raise RenderError("generate is missing: name the program and its arguments", where=where)
+        raise RenderError("generate is missing: set it to the program and its arguments", where=where)
     seconds = given.get("seconds", 60)
     if type(seconds) not in (int, float) or not 0 < seconds <= 600:
-        raise RenderError("seconds must be a number up to 600", where=where)
+        raise RenderError("seconds must be a number above 0, at most 600", where=where)
     return PluginCommand(words["generate"], words["init"], words["files"], float(seconds))
 
 
@@ -147,12 +147,12 @@ def _fields(text: str, where: str) -> dict[str, Any]:
     except ManifestError as error:
         raise RenderError(error.message, where=where) from error
     if not isinstance(given, dict):
-        raise RenderError(f"is no map of fields: {json.dumps(given)[:40]}", where=where)
+        raise RenderError(f"must be a mapping, not {json.dumps(given)[:40]}", where=where)
     return given
 
 
 def _words(given: Mapping[str, Any], field: str, where: str) -> tuple[str, ...]:
     words = given.get(field) or []
     if not isinstance(words, list) or not all(type(each) is str and each for each in words):
-        raise RenderError(f"{field} must be a list of texts, one for each word", where=where)
+        raise RenderError(f"{field} must be a list of strings, one per argument", where=where)
     return tuple(words)

@@ -1,7 +1,7 @@
-"""Overrides that live in Git beside the manifests: `.argocd-source.yaml` and `.argocd-source-<app>.yaml`.
+"""Applies the overrides in `.argocd-source.yaml` and `.argocd-source-<app>.yaml` to a source.
 
-In: a tree, the source's folder, the source. Out: the source with what they say. Never: another repository, path or
-revision than the source names itself.
+In: a tree, the source's folder, the source. Out: the source with the overrides of these files.
+Never: changes the repository, path or revision of the source.
 """
 
 from __future__ import annotations
@@ -19,10 +19,8 @@ from argosy.kube.objects import load
 _FOR_TOOLS: Final = ("helm", "kustomize", "directory", "plugin")
 
 
-def overridden(
-    tree: Tree, folder: str, source: Source, app_name: str, notes: list[str] | None = None
-) -> Source:
-    """`notes` gets what is in the files and nobody reads."""
+def overridden(tree: Tree, folder: str, source: Source, app_name: str, notes: list[str] | None = None) -> Source:
+    """Return the source with its override files applied; `notes` receives a warning for each unknown field."""
     names = [".argocd-source.yaml"]
     if app_name and "/" not in app_name:
         names.append(f".argocd-source-{app_name}.yaml")
@@ -43,7 +41,7 @@ def _with_file(tree: Tree, file: str, source: Source, notes: list[str]) -> Sourc
         if given is None:
             return source
         if not isinstance(given, Mapping):
-            raise RenderError("is no map of fields: write helm, kustomize, directory or plugin in it", where=file)
+            raise RenderError("must be a mapping with the fields helm, kustomize, directory or plugin", where=file)
         notes += _unknown(given, tree.read(place), file)
         blocks = {name: given[name] for name in _FOR_TOOLS if name in given}
         found = read_source(_merged(source.wire, blocks), where=file)
@@ -60,12 +58,12 @@ def _unknown(given: Mapping[str, Any], text: bytes, file: str) -> Iterator[str]:
     for each in unknown_fields(given, OVERRIDES):
         line = Lines(text.decode("utf-8", "replace")).of_field(0, each.path)
         kept = len(each.path) == 1 and each.path[0] in SOURCE
-        sentence = f"{each.text} cannot be changed from here, and is left out" if kept else each.sentence
+        sentence = f"{each.text} cannot be overridden in this file, and is ignored" if kept else each.sentence
         yield f"{file}:{line}: {sentence}"
 
 
 def _merged(old: Any, patch: Any) -> Any:
-    """argo: as a JSON merge patch, except that a null leaves what there is."""
+    """argo: a JSON merge patch, except that null keeps the existing value."""
     if not isinstance(patch, Mapping):
         return old if patch is None else patch
     fields = dict(old) if isinstance(old, Mapping) else {}

@@ -1,6 +1,6 @@
-"""Git submodules in a source's path.
+"""Finds Git submodules in a source's path.
 
-In: a tree, a path. Out: the submodule that holds the path, if one does. Never: fetches a submodule.
+In: a tree, a path. Out: the submodule that contains the path, if any. Never: fetches a submodule.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _PATH: Final = re.compile(r'^[ \t]*path[ \t]*=[ \t]*"?([^"\r\n]+?)"?[ \t]*$', re
 
 
 def find_submodule(tree: Tree, path: str) -> str | None:
-    """The folder of the submodule that is this path or holds it; None if the files are part of this repository."""
+    """Return the submodule folder that is or contains this path; None if the files belong to this repository."""
     entry = tree.entry(FILE)
     if entry is None or entry.kind != "file":
         return None

@@ -1,4 +1,4 @@
-"""Which tool a source is for. In: a tree, a source. Out: its folder, and the name of the tool. Never: opens a file."""
+"""Detects the tool of a source. In: a tree, a source. Out: its folder, and the name of the tool. Never: opens a file."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ CHART_FILE: Final = "Chart.yaml"
 
 
 def source_folder(tree: Tree, path: str) -> str:
-    """The folder of the tree that a source names, its links resolved."""
+    """Return the folder that a source's path names, with links resolved."""
     where = path or "."
     if path.startswith("/"):
-        message = "the path of a source is absolute: write it relative to the root of the repository"
+        message = "the source's path is absolute: make it relative to the root of the repository"
         raise RenderError(message, where=where)
     folder, kind = located(tree, joined("", path, where), where)
     if not kind and (submodule := find_submodule(tree, folder)):
         raise RenderError(submodule_text(submodule), where=where)
     if not kind:
-        raise RenderError("there is no such folder in the repository: correct the path of the source", where=where)
+        raise RenderError("no such folder in the repository: correct the source's path", where=where)
     if kind != "folder":
-        raise RenderError("is a file, and the path of a source must be a folder: name the one it is in", where=where)
+        raise RenderError("is a file, but a source's path must be a folder: use the folder of the file", where=where)
     return folder
 
 
 def detect(tree: Tree, folder: str, source: Source, settings: BuildSettings) -> str:
-    """The tool that the source asks for, or that the files in its folder are for."""
+    """Return the tool that the source configures, or else the tool that the files in its folder belong to."""
     given = {HELM: source.helm, KUSTOMIZE: source.kustomize, DIRECTORY: source.directory, PLUGIN: source.plugin}
     asked = [tool for tool, block in given.items() if block is not None]
     where = source.path or "."
@@ -47,8 +47,8 @@ def detect(tree: Tree, folder: str, source: Source, settings: BuildSettings) -> 
         raise RenderError(message, where=where)
     tool = asked[0] if asked else _found(tree, folder, settings, where)
     if tool in settings.disabled_tools:
-        # argo: reads the files as a directory instead, and so deploys half of what was meant.
-        message = f"this is for {tool}, which the setting {_SWITCH.get(tool, tool)} turns off: turn it on, or set"
+        # argo: reads the files as a directory instead, and so deploys only part of them.
+        message = f"this needs {tool}, which {_SWITCH.get(tool, tool)} disables: enable it, or set"
         raise RenderError(f"{message} directory in the source to read the files as they are", where=where)
     return tool
 
@@ -58,7 +58,7 @@ def _found(tree: Tree, folder: str, settings: BuildSettings, where: str) -> str:
     for plugin, command in settings.plugins.items():
         if command.files and _has(tree, folder, command.files, f"render.plugin.{plugin}"):
             return PLUGIN
-    # argo: where there are both, it is a kustomization.
+    # argo: a folder with both files is a kustomization.
     if any(_is_file(tree, lead + name, where) for name in NAMES):
         return KUSTOMIZE
     return HELM if _is_file(tree, lead + CHART_FILE, where) else DIRECTORY

@@ -1,4 +1,7 @@
-"""Hands a source to its tool. In: a job. Out: manifests within the limits, and origins. Never: a tool's work itself."""
+"""Runs the tool that renders a source. In: a RenderJob. Out: manifests within the limits, and origins.
+
+Never: renders anything itself.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """All that a tool may know. Trees and environment note what is asked of them."""
+    """Everything that a tool may read. Trees and environment record every lookup as a render input."""
 
     tree: Tree
     folder: str
@@ -37,14 +40,14 @@ class Job:
     environment: Mapping[str, str]
     refs: Mapping[str, Tree] = field(default_factory=dict)
     fetch: Fetch | None = None
-    notes: list[str] = field(default_factory=list)  # tools add to them
+    notes: list[str] = field(default_factory=list)  # tools append to it
 
 
 Made = tuple[list[Manifest], Origins]
 
 
 class Unknown:
-    """Implements `Origins` where nobody keeps them."""
+    """Implements `Origins` for tools whose origins are not known."""
 
     def find(self, key: ResourceKey, pointer: str) -> Origin | None:
         return None
@@ -55,7 +58,7 @@ def run(job: Job) -> Made:
     try:
         manifests = list(flattened(made))
     except RenderError as error:
-        raise RenderError(f"what {job.tool} gives {error.message}", where=job.source.path or ".") from None
+        raise RenderError(f"the output of {job.tool} {error.message}", where=job.source.path or ".") from None
     _check(manifests, job)
     return manifests, origins
 
@@ -166,11 +169,11 @@ def _check(manifests: list[Manifest], job: Job) -> None:
     limits = job.settings.limits
     where = job.source.path or "."
     if len(manifests) > limits.manifests:
-        message = f"{len(manifests)} manifests are more than the {limits.manifests} allowed: split the application"
+        message = f"{len(manifests)} manifests exceed the limit of {limits.manifests}: split the application"
         raise LimitError(message, where=where)
     for manifest in manifests:
         if fault := fault_of(manifest):
-            raise RenderError(f"a manifest that {job.tool} gives {fault}", where=where)
+            raise RenderError(f"a manifest from {job.tool} {fault}", where=where)
     if sum(len(orjson.dumps(each)) for each in manifests) > limits.manifest_bytes:
-        message = f"the manifests are larger than {limits.manifest_bytes} bytes together: split the application"
+        message = f"the manifests exceed {limits.manifest_bytes} bytes in total: split the application"
         raise LimitError(message, where=where)

@@ -1,7 +1,7 @@
-"""A tree, or some of it, as files of this machine: for programs that read nothing else.
+"""Writes a tree, or parts of it, to a temporary folder for programs that read files.
 
-In: a tree and paths in it. Out: a private folder for as long as it is needed. Never: a link that leads out of it;
-more files or bytes than the limits allow.
+In: a tree and paths in it. Out: a private folder that exists as long as it is needed.
+Never: a link that leads out of the folder; more files or bytes than the limits allow.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from argosy.gitops.application.file_tree import Tree, TreeEntry
 from argosy.gitops.render.lfs_check import refuse_pointer
 from argosy.isolation.scratch_folders import scratch_folder
 
-_READ_BY_TOOLS = (".yaml", ".yml", ".tpl", ".tgz", ".tar.gz")  # other files in Git LFS may be there for people
-_NOBODY = 65534  # who a confined program runs as when we are root
+_READ_BY_TOOLS = (".yaml", ".yml", ".tpl", ".tgz", ".tar.gz")  # other files in Git LFS are not read by a tool
+_NOBODY = 65534  # the user of a confined program when we are root
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,14 @@ def exported(
     writable: bool = False,
     limits: ExportLimits = ExportLimits(),
 ) -> Iterator[Path]:
-    """A folder that holds what is at these paths, each at its own place below it, and is removed after.
+    """Write these paths below a new folder, each at its own path, and remove the folder afterwards.
 
-    `extra` files are added, or take the place of the tree's. A program can change nothing there, unless it is
-    `writable`: then the folder that holds it is a program's scratch.
+    `extra` files are added to the tree's files, or replace them. The folder is read-only for programs unless `writable`
+    is
+    set; then its parent folder is the program's scratch folder.
     """
     with scratch_folder("argosy-tree-") as scratch:
-        folder = scratch / "files" / "tree"  # a program may own the folder that holds it, but not the one with the lock
+        folder = scratch / "files" / "tree"  # a program may own the parent folder, but not the one with the lock
         folder.parent.mkdir(0o700)
         folder.mkdir()
         export = _Export(tree, folder, limits, extra or {})
@@ -55,7 +56,7 @@ def exported(
 
 
 def _hand_over(folder: Path, writable: bool) -> None:
-    """Let the user that programs run as have it, and no other user see its names."""
+    """Give the folder to the user that programs run as, and hide its names from other users."""
     is_root = os.geteuid() == 0
     for at, _, files in os.walk(folder, topdown=False):
         os.chmod(at, 0o755 if writable else 0o555)
@@ -68,7 +69,7 @@ def _hand_over(folder: Path, writable: bool) -> None:
     if is_root:
         os.chown(folder.parent, 0, _NOBODY)
         os.chmod(folder.parent, 0o750)  # noqa: S103
-        os.chmod(folder.parent.parent, 0o711)  # noqa: S103  # the user passes, and sees no name
+        os.chmod(folder.parent.parent, 0o711)  # noqa: S103  # the user can traverse it, but not list it
 
 
 class _Export:
@@ -83,7 +84,7 @@ class _Export:
             return
         entry = self._tree.entry(path)
         if entry is None:
-            raise RenderError("there is no such file or folder at this revision; correct the path", where=path)
+            raise RenderError("no such file or folder at this revision; correct the path", where=path)
         (self._folder / path).parent.mkdir(parents=True, exist_ok=True)
         self._add(path, entry)
 
@@ -103,7 +104,7 @@ class _Export:
         self._done.add(path)
         self._files += 1
         if self._files > self._limits.files:
-            raise LimitError(f"there are more than {self._limits.files} files; point the source at fewer", where=path)
+            raise LimitError(f"more than {self._limits.files} files; use a source with fewer files", where=path)
         if entry.kind == "link":
             self._link(path, os.fsdecode(self._tree.read(path)))
         else:
@@ -120,20 +121,20 @@ class _Export:
     def _write(self, path: str, data: bytes) -> None:
         self._size += len(data)
         if self._size > self._limits.size:
-            raise LimitError(f"the files have more than {self._limits.size >> 20} MiB together", where=path)
-        mode = 0o555 if data.startswith(b"#!") else 0o444  # a tree does not say what may be run
+            raise LimitError(f"the files exceed {self._limits.size >> 20} MiB in total", where=path)
+        mode = 0o555 if data.startswith(b"#!") else 0o444  # a tree does not record executable bits
         with open(os.open(self._folder / path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             file.write(data)
         os.chmod(self._folder / path, mode)
 
     def _link(self, path: str, target: str) -> None:
-        """A link that first climbs and then descends can be judged by its text: what it passes are links as these."""
+        """Write a relative link that only leads up and then down: its text alone proves that it stays in the folder."""
         parts = [part for part in target.split("/") if part not in ("", ".")]
         climbs = next((number for number, part in enumerate(parts) if part != ".."), len(parts))
         if target.startswith("/") or climbs > path.count("/") or ".." in parts[climbs:] or "\0" in target:
-            raise RenderError("is a link that leads out of the repository; make it a relative one inside", where=path)
+            raise RenderError("is a link that leads out of the repository; use a relative link inside it", where=path)
         os.symlink(target, self._folder / path)
 
     def _check(self, path: str, name: str) -> None:
         if name in ("", ".", "..") or "\0" in path or path.startswith("/") or ".." in path.split("/"):
-            raise RenderError("is not a name that a file can have", where=path)
+            raise RenderError("is not a valid file name", where=path)

@@ -47,14 +47,14 @@ def test_each_source_with_a_path_is_rendered_and_the_others_serve_files() -> Non
 
 def test_a_chart_of_a_chart_repository_is_refused_with_a_way_out() -> None:
     source = Source(repo_url="https://charts.example", chart="redis", ref="1.0.0")
-    with pytest.raises(RenderError, match=r"https://charts\.example: the chart redis .* put it into a Git repository"):
+    with pytest.raises(RenderError, match=r"https://charts\.example: chart redis .* copy it into a Git repository"):
         render(CHECKOUT, Application("shop"), source)
 
 
 @pytest.mark.parametrize("path", ["over", "plain"])
 def test_manifests_over_a_limit_are_refused(path: str) -> None:
     for limits, said in (
-        (RenderLimits(manifests=0), "more than the 0 allowed"),
+        (RenderLimits(manifests=0), "exceed the limit of 0"),
         (RenderLimits(manifest_bytes=10), "10 bytes"),
     ):
         with pytest.raises(LimitError, match=said):
@@ -64,7 +64,7 @@ def test_manifests_over_a_limit_are_refused(path: str) -> None:
 def test_options_of_kustomize_that_are_refused_leave_other_sources_alone() -> None:
     settings = BuildSettings(kustomize_options=("--enable-exec",))
     assert render(CHECKOUT, Application("shop"), Source(path="plain"), settings).manifests
-    with pytest.raises(RenderError, match="'--enable-exec' is refused"):
+    with pytest.raises(RenderError, match="'--enable-exec' is not allowed"):
         render(CHECKOUT, Application("shop"), Source(path="over"), settings)
 
 

@@ -81,7 +81,7 @@ def test_a_program_that_fails_says_why_and_where(tmp_path):
     program = tmp_path / "kustomize"
     program.write_text("#!/bin/sh\necho 'Error: kustomization.yaml:2 is bad' >&2\nexit 1\n")
     program.chmod(0o755)
-    with pytest.raises(RenderError, match=r"^dev/kustomization\.yaml:2: kustomize ended with code 1: Error"):
+    with pytest.raises(RenderError, match=r"^dev/kustomization\.yaml:2: kustomize failed with code 1: Error"):
         build_with(str(program), TREE, "dev")
 
 
@@ -106,5 +106,5 @@ def test_a_real_program_gives_what_we_give(options):
 @needs_kubectl
 def test_a_real_program_reaches_no_remote_base():
     tree = TextTree({"kustomization.yaml": "resources: [https://example.com/org/repo//base?ref=v1]\n"})
-    with pytest.raises(RenderError, match="kubectl ended with code"):
+    with pytest.raises(RenderError, match="kubectl failed with code"):
         build_with(f"{KUBECTL} kustomize", tree, "")

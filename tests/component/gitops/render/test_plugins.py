@@ -62,12 +62,12 @@ def test_the_first_whose_files_are_there_is_taken():
         "yes": PluginCommand(("printf", "kind: A\napiVersion: v1"), files=("x", "in.*")),
     }
     assert generate(TREE, "app", None, plugins, {}) == [{"kind": "A", "apiVersion": "v1"}]
-    with pytest.raises(RenderError, match="no plug-in is for the files here"):
+    with pytest.raises(RenderError, match="no plug-in matches the files here"):
         generate(TREE, "other", None, {"no": plugins["no"]}, {})
 
 
 def test_a_plugin_that_nobody_declared_is_refused_with_the_setting():
-    with pytest.raises(RenderError, match=r"^app: there is no plug-in 'mine' .*render\.plugin\.mine in argosy-cm"):
+    with pytest.raises(RenderError, match=r"^app: unknown plug-in 'mine' .*render\.plugin\.mine in argosy-cm"):
         generate(TREE, "app", NAMED, {}, {})
 
 
@@ -107,13 +107,13 @@ def test_the_variables_arrive():
     [
         (
             "echo first >&2; echo 'bad \x1b[1mthing' >&2; exit 3",
-            r"^app: plug-in mine ended with code 3: first \| bad  \[1mthing$",
+            r"^app: plug-in mine failed with code 3: first \| bad  \[1mthing$",
         ),
-        ("echo error in in.txt:7: no good >&2; exit 1", r"^app/in\.txt:7: plug-in mine ended with code 1: error in"),
-        ("echo ../other/x.y ../../etc/passwd.d /etc/ld.so.cache:1 >&2; exit 1", r"^app: plug-in mine ended"),
-        ("kill -SEGV $$", r"^app: plug-in mine ended with signal 11: it said nothing"),
-        ("echo 'a: ['", r"^app: what plug-in mine printed is no manifest: .*line \d"),
-        ("echo 'just text'", r"^app: what plug-in mine printed is no manifest"),
+        ("echo error in in.txt:7: no good >&2; exit 1", r"^app/in\.txt:7: plug-in mine failed with code 1: error in"),
+        ("echo ../other/x.y ../../etc/passwd.d /etc/ld.so.cache:1 >&2; exit 1", r"^app: plug-in mine failed"),
+        ("kill -SEGV $$", r"^app: plug-in mine failed with signal 11: no output"),
+        ("echo 'a: ['", r"^app: plug-in mine did not print manifests: .*line \d"),
+        ("echo 'just text'", r"^app: plug-in mine did not print manifests"),
     ],
 )
 def test_a_failure_says_the_last_lines_and_the_file(script, said):
@@ -122,7 +122,7 @@ def test_a_failure_says_the_last_lines_and_the_file(script, said):
 
 
 def test_a_failure_of_init_is_said():
-    with pytest.raises(RenderError, match="init of plug-in mine ended with code 1: no init"):
+    with pytest.raises(RenderError, match="init of plug-in mine failed with code 1: no init"):
         made("true", init=("sh", "-c", "echo no init >&2; exit 1"))
 
 
@@ -144,5 +144,5 @@ def test_its_output_is_limited():
 def test_it_cannot_read_a_canary(tmp_path):
     canary = tmp_path / "canary"
     canary.write_text("kind: Canary")
-    with pytest.raises(RenderError, match="ended with code"):
+    with pytest.raises(RenderError, match="failed with code"):
         made(f"cat {canary}")

@@ -38,7 +38,7 @@ class Hosts:
 
 class BrokenRenders:
     async def render(self, asked: Asked, *_: Any, **__: Any) -> Any:
-        raise RenderError("there is no such folder in the repository: correct the path of the source", where="x")
+        raise RenderError("no such folder in the repository: correct the source's path", where="x")
 
 
 def application(*sources: dict[str, Any]) -> Application:
@@ -66,7 +66,7 @@ async def test_a_ref_that_is_not_there_is_told_with_the_path() -> None:
 
 async def test_a_path_that_is_not_there_is_told_with_the_ref_and_without_one_with_head() -> None:
     error = await failed(Hosts(), {"repoURL": URL, "path": "x"})
-    assert load_error_text(error).endswith(": correct the path of the source (targetRevision HEAD, path x)")
+    assert load_error_text(error).endswith(": correct the source's path (targetRevision HEAD, path x)")
 
 
 async def test_of_several_sources_the_one_that_failed_is_named() -> None:
@@ -90,7 +90,7 @@ async def test_a_chart_repository_is_not_asked_and_says_that_it_is_not_supported
     error = await failed(hosts, chart)
     assert hosts.asked == []
     said = load_error_text(error)
-    assert "the chart nginx is in a chart repository, and chart repositories are not supported" in said
+    assert "chart nginx is in a chart repository, and chart repositories are not supported" in said
     assert said.endswith("(targetRevision 1.2.3, chart nginx)") and "credentials" not in said
 
 

@@ -95,14 +95,14 @@ def test_a_file_that_does_not_look_like_manifests_is_somebody_elses(text: str) -
     ("text", "said"),
     [
         (config_map("a") + "data: [\n", r"^app/a\.yaml:\d: "),
-        ("apiVersion: v1\nkind: List\nitems: [{metadata: {}}]\n", r"^app/a\.yaml:1: .* items\[0\] of it has no kind"),
+        ("apiVersion: v1\nkind: List\nitems: [{metadata: {}}]\n", r"^app/a\.yaml:1: .* items\[0\] has no kind"),
         ("kind: Pod\nmetadata: [\n", r"app/a\.yaml"),
         (config_map("a") + "---\nreplicas: 3\n", r"^app/a\.yaml:6: document 2 has no kind"),
         ("replicas: 3\n---\n" + config_map("a"), r"^app/a\.yaml:1: document 1 has no kind"),
         ("# a\n---\nkind: ConfigMap\nmetadata: {name: a}\n", r"^app/a\.yaml:3: document 1 has no apiVersion"),
         (
             "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n",
-            "document 1 is a kustomization and no manifest",
+            "document 1 is a kustomization, not a manifest",
         ),
         ("apiVersion: v1\nkind: ConfigMap\n", r"document 1 is a ConfigMap without metadata\.name"),
         ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 3}\n", r"metadata\.name"),
@@ -154,7 +154,7 @@ def test_what_jsonnet_gives_must_be_manifests(made: Manifest) -> None:
 
 
 def test_too_much_is_an_error_before_it_is_parsed() -> None:
-    with pytest.raises(LimitError, match="larger than 100 bytes together"):
+    with pytest.raises(LimitError, match="exceed 100 bytes in total"):
         read(tree_of("a.yaml", "b.yaml", "c.yaml"), manifest_bytes=100)
     with pytest.raises(LimitError, match="more than 2 files"):
         read(tree_of("a.yaml", "b.yaml", "c.yaml"), files=2)

@@ -117,7 +117,7 @@ def test_a_patch_that_fits_nothing_is_told_with_the_line_of_its_name() -> None:
         (f"{CONFIG_MAP}---\n\nmetadata: {{name: b}}\n", "a.yaml:9: document 2 has no kind"),
         (f"---\n{CONFIG_MAP}---\n---\nkind: B\n", "a.yaml:10: document 3, a B, has no metadata.name"),
         ("kind: List\nitems:\n- {kind: A, metadata: {name: b}}\n- kind: A\n", "a.yaml:4: document 3, a A, has no meta"),
-        ("\n- a\n", "a.yaml:2: document 1 is no Kubernetes object"),
+        ("\n- a\n", "a.yaml:2: document 1 is not a Kubernetes object"),
         ("kind: A\nmetadata: {name: a}\nx: 1\nx: 2\n", "a.yaml:4: "),
     ],
 )

@@ -35,7 +35,7 @@ def test_a_list_of_nothing_is_dropped_and_an_object_with_a_spec_is_not() -> None
 
 
 def test_an_item_that_is_no_object_is_an_error() -> None:
-    with pytest.raises(RenderError, match=r"has a List, and items\[0\] of it is no Kubernetes object"):
+    with pytest.raises(RenderError, match=r"contains a List whose items\[0\] is not a Kubernetes object"):
         list(flattened([{"apiVersion": "v1", "kind": "List", "items": ["x"]}]))
 
 

@@ -35,9 +35,7 @@ def open_folder(build: Build, spot: Spot, where: str, within: tuple[Spot, ...]) 
     """Read the kustomization of a folder."""
     build.folders += 1
     if len(within) > _DEEPEST or build.folders > _MOST_FOLDERS:
-        message = (
-            f"kustomizations stand on more than {_DEEPEST} others or read {_MOST_FOLDERS} folders: flatten them"
-        )
+        message = f"kustomizations stand on more than {_DEEPEST} others or read {_MOST_FOLDERS} folders: flatten them"
         raise LimitError(message, where=where)
     ground, folder, _ = spot
     file = kustomization_file(ground.tree, folder)

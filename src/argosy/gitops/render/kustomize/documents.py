@@ -119,7 +119,7 @@ def _manifests(documents: list[Any], file: str) -> list[dict[str, Any]]:
             continue
         place = f"document {number}"
         if not isinstance(value, dict):
-            raise _NoManifest(f"{place} is no Kubernetes object: expected fields such as kind", number)
+            raise _NoManifest(f"{place} is not a Kubernetes object: expected fields such as kind", number)
         kind = value.get("kind")
         if not isinstance(kind, str) or not kind:
             raise _NoManifest(f"{place} has no kind: add apiVersion and kind", number)
