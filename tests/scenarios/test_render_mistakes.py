@@ -71,7 +71,7 @@ def test_an_alias_that_no_source_has_is_an_error(desk: Desk, models: Path) -> No
     (models / "app.yaml").write_text(yaml.safe_dump(whole))
     done = desk.render(models, "-f", "app.yaml")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "$vals is the ref of no source (those there are: $values)" in done.stderr
+    assert "$vals is not the ref of a source (known refs: $values)" in done.stderr
     assert "argosy: fraud-dev (app.yaml): " in done.stderr
 
 

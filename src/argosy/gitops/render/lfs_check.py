@@ -10,7 +10,7 @@ from argosy.gitops.application.lfs_pointers import NOT_FETCHED, is_lfs_pointer
 
 
 def refuse_pointer(content: bytes, where: str) -> bytes:
-    """Raise RenderError for a pointer: parsed as YAML it is a plain string, and the file's manifests would be missing."""
+    """Raise RenderError for a pointer: parsed as YAML it is a string, and its manifests would be missing."""
     if is_lfs_pointer(content):
         raise RenderError(NOT_FETCHED, where=where)
     return content

@@ -61,7 +61,7 @@ class BuildSettings:
 
     @property
     def reads_anywhere(self) -> bool:
-        """True if a kustomization may read files outside its folder; files outside the repository are never readable."""
+        """True if a kustomization may read files outside its folder; never files outside the repository."""
         return _READ_ANYWHERE in self.kustomize_options
 
     def check_kustomize_options(self) -> None:

@@ -1,4 +1,4 @@
-"""Detects the tool of a source. In: a tree, a source. Out: its folder, and the name of the tool. Never: opens a file."""
+"""Detects the tool of a source. In: a tree, a source. Out: its folder and the tool. Never: opens a file."""
 
 from __future__ import annotations
 

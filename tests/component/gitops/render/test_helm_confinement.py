@@ -143,12 +143,12 @@ def test_a_bomb_is_stopped_at_a_limit(engine: str, template: str, limits: Progra
 @program_first
 def test_links_that_form_a_ring_are_refused(engine: str) -> None:
     for links in ({"files/again": ".."}, {"a": "b", "b": "a"}, {"files/x": "../files"}):
-        with pytest.raises(RenderError, match=r"never ends|too many links"):
+        with pytest.raises(RenderError, match=r"a folder that contains it|too many links"):
             render(engine, a_chart({"templates/a.yaml": TOP, "files/y": ""}, links))
 
 
 def test_a_link_to_nothing_is_named() -> None:
-    with pytest.raises(RenderError, match=r"charts/shop/x: is a link to something that is not in the repository"):
+    with pytest.raises(RenderError, match=r"charts/shop/x: is a link to a path that is not in the repository"):
         render(None, a_chart({"templates/a.yaml": TOP}, {"x": "nothing"}))
 
 

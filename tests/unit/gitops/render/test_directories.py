@@ -123,7 +123,7 @@ def test_a_json_file_holds_one_object() -> None:
     for text, said in (
         (one + one, "several objects"),
         ('{"kind": "Pod"}', "has no apiVersion"),
-        ("[]", "no Kubernetes object"),
+        ("[]", "not a Kubernetes object"),
         ("{", "a.json"),
     ):
         with pytest.raises(RenderError, match=said):

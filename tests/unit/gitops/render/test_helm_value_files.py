@@ -57,7 +57,7 @@ def test_files_are_found_and_ordered(names: list[str], found: list[str]) -> None
     [
         ("nothing.yaml", "charts/shop/nothing.yaml: valueFiles[0] names it, but there is no such file"),
         ("no*.yaml", "valueFiles[0]: no file matches 'charts/shop/no*.yaml'"),
-        ("env", "names a folder"),
+        ("env", "is a folder"),
         ("../../../etc/passwd", "leads out of the repository"),
         ("/../etc/passwd", "leads out of the repository"),
         ("a/../../../../x", "leads out of the repository"),
@@ -74,7 +74,7 @@ def test_files_are_found_and_ordered(names: list[str], found: list[str]) -> None
         ("%2e%2e/x.yaml", "there is no such file"),
         ("~/.ssh/id_rsa", "there is no such file"),
         ("a\0b.yaml", "there is no such file"),
-        ("[a", "is not a pattern"),
+        ("[a", "is not a valid glob"),
     ],
 )
 def test_what_is_not_in_the_repository_is_refused_by_name(name: str, said: str) -> None:
@@ -101,10 +101,10 @@ def test_commas_are_escaped_as_argo_cd_escapes_them(value: str, given: str) -> N
 @pytest.mark.parametrize(
     ("name", "refs", "many", "said"),
     [
-        ("$vals/shared.yaml", {"other": OTHER}, True, r"\$vals is the ref of no source \(those there are: \$other\)"),
-        ("$vals/shared.yaml", {}, True, r"\$vals is the ref of no source \(no source has one\)"),
-        ("$vals/shared.yaml", {}, False, "nor is it a build variable"),
-        ("$ENV/shared.yaml", {"other": OTHER}, True, r"\$ENV is the ref of no source"),
+        ("$vals/shared.yaml", {"other": OTHER}, True, r"\$vals is not the ref of a source \(known refs: \$other\)"),
+        ("$vals/shared.yaml", {}, True, r"\$vals is not the ref of a source \(no source has a ref\)"),
+        ("$vals/shared.yaml", {}, False, "and not a build variable"),
+        ("$ENV/shared.yaml", {"other": OTHER}, True, r"\$ENV is not the ref of a source"),
     ],
 )
 def test_an_alias_that_no_source_has_is_never_a_file_of_the_repository_itself(

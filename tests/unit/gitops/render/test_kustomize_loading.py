@@ -91,7 +91,7 @@ def test_one_id_twice_names_both_files() -> None:
         ("kind: Foo\nmetadata: {name: a\n", "a.yaml:3: "),
         ("kind: Foo\n", "metadata.name"),
         ("apiVersion: v1\nmetadata: {name: a}\n", "no kind"),
-        ("- a\n", "no Kubernetes object"),
+        ("- a\n", "not a Kubernetes object"),
         ("kind: A\nmetadata: {name: a}\nx: 1\nx: 2\n", "a.yaml:4: "),
     ],
 )

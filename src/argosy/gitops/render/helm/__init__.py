@@ -1,6 +1,6 @@
-"""Charts, rendered by the real Helm as Argo CD has it done. In: a tree and a chart's folder. Out: its manifests.
+"""Renders charts with the real Helm, as Argo CD does. In: a tree and a chart's folder. Out: the chart's manifests.
 
-Never: the network, a cluster, or a file outside of the repository; Helm runs confined, on a copy.
+Never: uses the network, a cluster, or a file outside the repository; Helm runs confined, on a copy.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ def template(
     refs: Mapping[str, Tree] | None = None,
     engine: Engine | None = None,
 ) -> Templated:
-    """What the chart in a folder of the tree asks for.
+    """Render the chart in a folder of the tree, as `helm template` does.
 
-    `substitute` replaces build variables; `refs` are the other sources by alias, without the dollar sign.
+    `substitute` replaces build variables; `refs` holds the other sources by alias, without the dollar sign.
     """
     from argosy.gitops.render.helm.helm_run import rendered
     from argosy.gitops.render.helm.origins import TemplateOrigins
 
     options = options or HelmOptions()
-    if options.version not in ("", "v3"):  # argo: nothing else is left to choose from
-        message = f"{options.version!r} cannot be chosen; remove source.helm.version"
+    if options.version not in ("", "v3"):  # argo: v3 is the only version left
+        message = f"unsupported Helm version {options.version!r}; remove source.helm.version"
         raise RenderError(message, where=path or ".")
     files = ValueFiles(tree, path, substitute, refs or {}, app.has_many_sources)
     release = Release(
@@ -67,7 +67,7 @@ def template(
 
 
 def _inline(options: HelmOptions) -> list[ValuesFile]:
-    if options.values_object is not None:  # argo: the object wins, even where it is empty
+    if options.values_object is not None:  # argo: valuesObject wins, even if it is empty
         return [ValuesFile("source.helm.valuesObject", orjson.dumps(options.values_object))]
     return [ValuesFile("source.helm.values", options.values.encode())] if options.values else []
 
@@ -81,7 +81,7 @@ def _from_files(options: HelmOptions, files: ValueFiles) -> list[Setting]:
 
 
 def _plain_version(version: str) -> str:
-    """argo: what a vendor adds after a plus is no part of it."""
+    """argo: a vendor's build suffix after a plus is dropped."""
     return version.partition("+")[0]
 
 
@@ -99,15 +99,15 @@ def inflate(
     api_versions: Sequence[str] = (),
     engine: Engine | None = None,
 ) -> list[Manifest]:
-    """What a chart in a folder of the tree gives a kustomization.
+    """Render a chart in a folder of the tree for a kustomization's helmCharts.
 
-    `values` are paths in the tree, or maps; the later wins. The chart's own values.yaml need not be named.
+    `values` are paths in the tree, or mappings; later ones win. The chart's own values.yaml need not be listed.
     """
     from argosy.gitops.render.helm.helm_run import rendered
 
     files = ValueFiles(tree, "")
     release = Release(
-        name=release_name or "release-name",  # as Helm calls what has no name
+        name=release_name or "release-name",  # Helm's default release name
         namespace=namespace,
         kube_version=kube_version,
         api_versions=tuple(api_versions),

@@ -1,7 +1,7 @@
-"""What a chart says of itself, and whether the charts that it needs are there.
+"""Reads Chart.yaml, and checks that the chart's dependencies are present.
 
-In: a chart's folder in a tree. Out: its name and the charts of the same repository that it needs, or a RenderError that
-names what is missing. Never: fetches a chart.
+In: a chart's folder in a tree. Out: its name and the local charts it depends on, or a RenderError that names what is
+missing. Never: fetches a chart.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from argosy.kube.objects import load
 
 class Chart(NamedTuple):
     name: str
-    mounts: Mapping[str, str]  # charts of the same repository, by the place in charts/ where they are to be seen
-    folders: Mapping[str, str]  # names in charts/ of charts that Helm calls otherwise, by what it calls them
+    mounts: Mapping[str, str]  # path in charts/ → folder of a chart in the same repository
+    folders: Mapping[str, str]  # Helm's name of a subchart → its folder in charts/, if they differ
 
 
 def read_chart(tree: Tree, folder: str) -> Chart:
-    """Raises RenderError where Chart.yaml or a declared dependency is missing."""
+    """Raise RenderError if Chart.yaml or a declared dependency is missing."""
     file = _within(folder, "Chart.yaml")
     fields = _fields(tree, file)
     if fields is None:
         raise RenderError("there is no such file, so this is no chart; correct the source's path", where=file)
     if fields.get("type") == "library":
-        raise RenderError("is a library chart, which gives nothing by itself; name a chart that uses it", where=file)
+        raise RenderError("is a library chart, which renders nothing; use a chart that depends on it", where=file)
     declared = [(file, each) for each in _dependencies(fields)]
     if (old := _fields(tree, requirements := _within(folder, "requirements.yaml"))) is not None:
         declared += [(requirements, each) for each in _dependencies(old)]
@@ -39,8 +39,8 @@ def read_chart(tree: Tree, folder: str) -> Chart:
         if _is_vendored(tree, folder, name):
             continue
         if not (found := _beside(tree, folder, each, where)):
-            message = f"the chart {name} is declared, but it is not in charts/; run `helm dependency build`"
-            raise RenderError(f"{message} and commit what it makes", where=where)
+            message = f"dependency {name} is declared but not in charts/; run `helm dependency build`"
+            raise RenderError(f"{message} and commit the result", where=where)
         mounts[_within(folder, f"charts/{name}")] = found
     return Chart(str(fields.get("name") or ""), mounts, _folders(tree, folder, [each for _, each in declared]))
 
@@ -55,13 +55,13 @@ def _folders(tree: Tree, folder: str, declared: Sequence[Mapping[str, Any]]) -> 
 
 
 def _beside(tree: Tree, folder: str, dependency: Mapping[str, Any], where: str) -> str:
-    """argo: a chart of the same repository, at `file://../x`, is taken as it is; empty where there is none."""
+    """argo: a dependency at `file://../x` in the same repository is used in place; empty if there is none."""
     repository = str(dependency.get("repository") or "")
     if not repository.startswith("file://") or repository.startswith("file:///"):
         return ""
     found = joined(folder, repository.removeprefix("file://"), where)
     if is_within(folder, found):
-        raise RenderError(f"the chart {dependency['name']} holds this chart, and so has no end", where=where)
+        raise RenderError(f"dependency {dependency['name']} contains this chart; remove the cycle", where=where)
     return found if _name_of(tree, found) == dependency["name"] else ""
 
 
@@ -74,7 +74,7 @@ def _fields(tree: Tree, file: str) -> Mapping[str, Any] | None:
     except ManifestError as error:
         raise RenderError(error.message, where=error.where, line=error.line) from error
     if not isinstance(value, Mapping):
-        raise RenderError("is not a map of fields; write name, version and apiVersion", where=file)
+        raise RenderError("must be a mapping with name, version and apiVersion", where=file)
     return value
 
 

@@ -1,4 +1,7 @@
-"""Which Helm is there. In: this machine. Out: an engine, or a RenderError that says how to get one. Never: runs it."""
+"""Chooses the Helm engine. In: this machine. Out: an engine, or a RenderError that says how to install one.
+
+Never: runs Helm.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from argosy.gitops.render.helm.release import Engine
 
 
 def find_program() -> str:
-    """The program on PATH, else the one that belongs to this Python; empty where there is none."""
+    """Return the program on PATH, else the one of this Python environment; empty if there is none."""
     own = os.path.join(sys.prefix, "helm", "helm")
     return shutil.which("helm") or (own if os.access(own, os.X_OK) else "")
 
@@ -30,5 +33,5 @@ def find_engine(where: str) -> Engine:
         from argosy.gitops.render.helm.helm_library import HelmLibrary
 
         return HelmLibrary()
-    message = "a chart needs Helm: put `helm` on the PATH, or `pip install 'argosy[helm]'`"
+    message = "rendering a chart needs Helm: put `helm` on the PATH, or run `pip install 'argosy[helm]'`"
     raise RenderError(message, where=where)

@@ -1,6 +1,6 @@
-"""What Helm says, as an error that names the file and line of the chart.
+"""Converts Helm's messages to errors that name the file and line of the chart.
 
-In: Helm's words, and where the chart is. Out: a RenderError. Never: a path of this machine.
+In: Helm's stderr, and the chart's location. Out: a RenderError. Never: a path of this machine.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from argosy.gitops.render.helm.release import Release
 from argosy.gitops.render.helm.symlinks import FollowedTree
 from argosy.gitops.render.program_output import cleaned
 
-NO_MANIFEST: Final = "renders to something that is no manifest; every document needs apiVersion and kind"
-_MOST: Final = 2_000  # characters of Helm's words that are passed on
-# Helm 3: `template: F:L:C: executing …`, `execution error at (F:L:C): …`; Helm 4: a line `F:L:C`, the rest below it.
+NO_MANIFEST: Final = "renders a document that is not a manifest; every document needs apiVersion and kind"
+_MOST: Final = 2_000  # of Helm's message that are shown
+# Helm 3: `template: F:L:C: executing …`, `execution error at (F:L:C): …`; Helm 4: a line `F:L:C`, the text below it.
 _AT: Final = re.compile(r"(?:template: |at \(|^)(?P<file>[^\s:()]+):(?P<line>\d+)(?::\d+)?\)?:?\s*", re.MULTILINE)
 _EXECUTING: Final = re.compile(r'executing "[^"]*" at (<.*?>):\s*', re.DOTALL)
 _CALLING: Final = re.compile(r"error calling \w+:\s*(?:template: )?")
@@ -36,16 +36,16 @@ _SET: Final = re.compile(r"failed parsing (--set\S*) data: (.*)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a chart is: in the tree, by its own name, and in the copies that Helm was given."""
+    """The location of a chart: its folder in the tree, its own name, and the paths of the copies that Helm reads."""
 
     tree: FollowedTree
     folder: str
     chart: str
     copies: Sequence[str] = ()
-    folders: Mapping[str, str] = field(default_factory=dict)  # in charts/, by what Helm calls the charts in them
+    folders: Mapping[str, str] = field(default_factory=dict)  # Helm's name of a subchart → its folder in charts/
 
     def file(self, source: str) -> str:
-        """The path in the tree of what Helm calls `chart/templates/x.yaml`; Helm's own word where there is none."""
+        """Return the path in the tree of `chart/templates/x.yaml`; the unchanged text if there is no such file."""
         return self._found(source) or source
 
     def has(self, source: str) -> bool:
@@ -70,24 +70,24 @@ def fault(said: str, place: Place, release: Release) -> RenderError:
     for judge in (_in_values, _in_schema, _in_chart, _in_yaml, _in_parameters, _in_template):
         for error in judge(text, place, release):
             return error
-    return RenderError(f"Helm says: {_short(text)}", where=place.folder or ".")
+    return RenderError(f"Helm failed: {_short(text)}", where=place.folder or ".")
 
 
 def _short(text: str) -> str:
-    plain = " ".join(text.split()).replace("; ", ", ")  # after a semicolon stands what to do, and this is a cause
+    plain = " ".join(text.split()).replace("; ", ", ")  # in our messages the advice follows a semicolon
     return plain if len(plain) <= _MOST else f"{plain[: _MOST // 2]} … {plain[-_MOST // 2 :]}"
 
 
 def _in_template(text: str, place: Place, release: Release) -> Iterator[RenderError]:
-    """The innermost place is where it went wrong; the outermost is the template that led there."""
+    """The innermost location is where the error occurred; the outermost is the template that called it."""
     found = list(_AT.finditer(text))
     known = [each for each in found if place.has(each["file"])] or found
     if not known:
         return
     first, last = known[0], known[-1]
     message = _CALLING.sub("", _EXECUTING.sub(r"at \1: ", text[found[-1].end() :]))
-    if last is not found[-1]:  # a text of the values that is a template has no file
-        message = f"in a text that `tpl` renders, {message}"
+    if last is not found[-1]:  # a template in a value has no file
+        message = f"in a value rendered with `tpl`, {message}"
     if first["file"] != last["file"]:
         message = f"{message} (rendering {place.file(first['file'])}:{first['line']})"
     yield RenderError(_short(message), where=place.file(last["file"]), line=int(last["line"]))
@@ -95,8 +95,8 @@ def _in_template(text: str, place: Place, release: Release) -> Iterator[RenderEr
 
 def _in_yaml(text: str, place: Place, release: Release) -> Iterator[RenderError]:
     if found := _YAML.search(text):
-        said = _CONVERTING.sub("", _YAML_LINE.sub(r"line \1 of what it renders: ", found["said"]))
-        message = NO_MANIFEST if _UNMARSHAL.search(said) else f"renders to YAML that cannot be read: {_short(said)}"
+        said = _CONVERTING.sub("", _YAML_LINE.sub(r"line \1 of its output: ", found["said"]))
+        message = NO_MANIFEST if _UNMARSHAL.search(said) else f"renders invalid YAML: {_short(said)}"
         yield RenderError(message, where=place.file(found["file"]))
 
 
@@ -110,7 +110,7 @@ def _in_values(text: str, place: Place, release: Release) -> Iterator[RenderErro
     line = _YAML_LINE.search(text)
     said = _CONVERTING.sub("", _YAML_LINE.sub("", text.partition(": ")[2]))
     if kind := _UNMARSHAL.search(text):
-        said = f"it is {kind[1]}; write a map of values"
+        said = f"it is {kind[1]}; write a mapping"
     yield RenderError(f"cannot be read as values: {_short(said)}", where=named, line=int(line[1]) if line else 0)
 
 
@@ -123,7 +123,7 @@ def _in_schema(text: str, place: Place, release: Release) -> Iterator[RenderErro
     inside = "" if charts[:1] in ([], [place.chart]) else f" of the chart {charts[0]}"
     said = "; ".join(faults) or "; ".join(line for line in lines if not line.endswith(":"))
     if faults:
-        message = f"the values do not fit the schema{inside}: {_short(said)}; correct the values, or the schema"
+        message = f"the values do not match the schema{inside}: {_short(said)}; correct the values, or the schema"
     else:
         message = f"the schema{inside} cannot be used: {_short(said)}; correct it, or set skipSchemaValidation"
     yield RenderError(message, where=place.within("values.schema.json"))
@@ -132,7 +132,7 @@ def _in_schema(text: str, place: Place, release: Release) -> Iterator[RenderErro
 def _in_parameters(text: str, place: Place, release: Release) -> Iterator[RenderError]:
     if found := _SET.search(text):
         name = "fileParameters" if found[1] == "--set-file" else "parameters"
-        yield RenderError(f"Helm cannot read one of them: {_short(found[2])}", where=f"source.helm.{name}")
+        yield RenderError(f"Helm cannot parse a parameter: {_short(found[2])}", where=f"source.helm.{name}")
 
 
 def _in_chart(text: str, place: Place, release: Release) -> Iterator[RenderError]:
@@ -145,4 +145,4 @@ def _in_chart(text: str, place: Place, release: Release) -> Iterator[RenderError
         line = _YAML_LINE.search(found["said"])
         said = _short(_CONVERTING.sub("", _YAML_LINE.sub("", found["said"])))
         number = int(line[1]) if line else 0
-        yield RenderError(f"cannot be read: {said}", where=place.within(found["file"]), line=number)
+        yield RenderError(f"cannot be parsed: {said}", where=place.within(found["file"]), line=number)

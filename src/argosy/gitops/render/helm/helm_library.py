@@ -1,6 +1,6 @@
-"""Helm's library from PyPI, asked in a confined process: the engine where there is no program `helm`.
+"""The Helm engine that uses the PyPI library in a confined process, for machines without the `helm` program.
 
-In: a chart's folder and what to tell it. Out: documents in the order of `helm template`. Never: Go in this process.
+In: a chart's folder and a HelmRelease. Out: documents in the order of `helm template`. Never: runs Go in this process.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from argosy.isolation.limits import ProgramLimits
 from argosy.isolation.program import python_places, run
 from argosy.kube.objects import Profile, load, load_all
 
-_WORKER: Final = str(Path(__file__).with_name("worker.py"))  # by path: our packages would cost it dearly
+_WORKER: Final = str(Path(__file__).with_name("worker.py"))  # run by path: importing argosy would be slow
 _ORDER: Final = (
     *("PriorityClass", "Namespace", "NetworkPolicy", "ResourceQuota", "LimitRange", "PodSecurityPolicy"),
     *("PodDisruptionBudget", "ServiceAccount", "Secret", "SecretList", "ConfigMap", "StorageClass", "PersistentVolume"),
@@ -61,7 +61,7 @@ class HelmLibrary:
         answer = _answer(ended.stdout)
         if answer is None:
             last = ended.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
-            raise HelmFailed(f"the library ended with {ended.code}: {last}")
+            raise HelmFailed(f"the library failed with code {ended.code}: {last}")
         if "error" in answer:
             raise HelmFailed(answer["error"])
         return list(_documents(answer, release))
@@ -115,7 +115,7 @@ def _events(value: Any) -> set[str]:
 
 
 def _place(document: Document) -> tuple[int, str]:
-    """Kinds that Helm does not know come last, by name."""
+    """Sort key of Helm's install order; kinds that Helm does not list come last, by name."""
     kind = document.value.get("kind") if isinstance(document.value, dict) else None
     known = _PLACE.get(str(kind))
     return (len(_PLACE), str(kind)) if known is None else (known, "")

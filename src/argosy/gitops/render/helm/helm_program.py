@@ -1,6 +1,6 @@
-"""The program `helm`, run confined. In: a chart's folder and what to tell it. Out: what it printed, as documents.
+"""The Helm engine that runs the program `helm`, confined. In: a chart's folder and a HelmRelease. Out: documents.
 
-Never: the network, a kubeconfig, plug-ins, or a file outside of the two folders that it is given.
+Never: the network, a kubeconfig, plug-ins, or a file outside the two given folders.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class HelmProgram:
 
 
 def _arguments(chart: Path, work: Path, release: Release) -> Iterator[str]:
-    """Only from a closed list; what users wrote is never where an option could stand."""
+    """Build the arguments from a fixed list; text from users never stands where Helm would read an option."""
     yield from ("template", str(chart), f"--name-template={release.name}")
     if release.namespace:
         yield f"--namespace={release.namespace}"
@@ -59,7 +59,7 @@ def setting_name(number: int) -> str:
 
 
 def files_for(release: Release) -> dict[str, bytes]:
-    """What `work` must hold for the arguments."""
+    """Build the files that must be in `work` for the arguments."""
     files = {values_name(number): each.content for number, each in enumerate(release.values)}
     for number, each in enumerate(release.settings):
         if each.kind == "set-file":
@@ -68,7 +68,7 @@ def files_for(release: Release) -> dict[str, bytes]:
 
 
 def _documents(text: str, profile: Profile) -> Iterator[Document]:
-    """Lines of errors are counted from the comment that names the template, as they are in a file of definitions."""
+    """Parse the output; line numbers of errors count from the `# Source:` comment, as in a CRD file."""
     source, begin, line = "", 0, 0
     for part in _MARK.split(text):
         if said := _SOURCE.match(part):

@@ -1,6 +1,6 @@
-"""One run of Helm on a copy of a chart. In: a tree, a folder, a release. Out: manifests, each with its template.
+"""Runs Helm on a copy of a chart. In: a tree, a folder, a HelmRelease. Out: manifests, each with its template.
 
-Never: gives Helm a path that a user wrote, a link, or a file that is not the chart's.
+Never: gives Helm a path that a user wrote, a link, or a file outside the chart.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _LONGEST_NAME: Final = 53
 
 
 def rendered(tree: Tree, path: str, release: Release, engine: Engine | None = None) -> list[tuple[str, Manifest]]:
-    """Every manifest, with the path of the template that made it."""
+    """Return every manifest with the path of the template that rendered it."""
     _check(release, path)
     folder, kind = located(tree, path, path or ".")
     if kind != "folder":
-        raise RenderError("there is no such folder; correct the source's path", where=path or ".")
+        raise RenderError("no such folder; correct the source's path", where=path or ".")
     chart = read_chart(FollowedTree(tree), folder)
     followed = FollowedTree(tree, chart.mounts)
     if not release.skip_schema_validation:
@@ -61,10 +61,10 @@ def rendered(tree: Tree, path: str, release: Release, engine: Engine | None = No
 
 def _unreadable(error: ManifestError, place: Place) -> RenderError:
     file = place.file(error.where)
-    if "/crds/" in error.where:  # Helm hands them on as they are
+    if "/crds/" in error.where:  # Helm passes CRDs through unchanged
         return RenderError(error.message, where=file, line=error.line)
-    at = f"line {error.line} of what it renders: " if error.line else ""
-    return RenderError(f"renders to YAML that cannot be read: {at}{error.message}", where=file)
+    at = f"line {error.line} of its output: " if error.line else ""
+    return RenderError(f"renders invalid YAML: {at}{error.message}", where=file)
 
 
 def _manifest(document: Document, place: Place) -> Manifest:
@@ -77,14 +77,14 @@ def _manifest(document: Document, place: Place) -> Manifest:
 def _check(release: Release, path: str) -> None:
     name, version = release.name, release.kube_version
     if not _NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
-        message = f"{name!r} cannot be a release's name: small letters, digits and dashes, at most {_LONGEST_NAME}"
+        message = f"invalid release name {name!r}: use at most {_LONGEST_NAME} lower-case letters, digits and dashes"
         raise RenderError(f"{message}; set source.helm.releaseName", where=path or ".")
     if version and not _VERSION.fullmatch(version):
-        raise RenderError(f"{version!r} is no version of Kubernetes; write kubeVersion as 1.32.0", where=path or ".")
+        raise RenderError(f"invalid Kubernetes version {version!r}; write kubeVersion as 1.32.0", where=path or ".")
 
 
 class _Nothing:
-    """A tree without files: what is exported with it are the files that are added."""
+    """A tree without files, to export `extra` files only."""
 
     def entry(self, path: str) -> TreeEntry | None:
         return None
@@ -93,4 +93,4 @@ class _Nothing:
         return ()
 
     def read(self, path: str) -> bytes:
-        raise SourceError("there is no such file", where=path)
+        raise SourceError("no such file", where=path)

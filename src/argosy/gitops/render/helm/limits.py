@@ -1,4 +1,4 @@
-"""How much a chart may take. In, out: nothing but values. Never: without a limit."""
+"""Limits for rendering one chart. In: nothing. Out: constants. Never: unlimited."""
 
 from __future__ import annotations
 

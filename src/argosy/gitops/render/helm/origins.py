@@ -1,6 +1,6 @@
-"""Where a chart writes a field, as far as a template lets one say.
+"""Finds the template file, and if possible the line, that writes a field.
 
-In: manifests and the templates that made them. Out: a file, and a line where the key is written once. Never: a guess.
+In: manifests and their templates. Out: a file, and a line if the key appears once. Never: a guess.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from argosy.kube.objects import Manifest, key_of
 
 
 class TemplateOrigins:
-    """Implements `Origins`. Nothing is read before somebody asks."""
+    """Implements `Origins`. Files are read on first use."""
 
     def __init__(self, tree: Tree, made: Sequence[tuple[str, Manifest]]) -> None:
         self._tree, self._made = tree, made
@@ -28,7 +28,7 @@ class TemplateOrigins:
         return Origin(file, self._line(file, pointer)) if file else None
 
     def _line(self, file: str, pointer: str) -> int:
-        """The line of the innermost named field, if the template spells that name at the start of one line only."""
+        """Return the line of the innermost named field, if exactly one line of the template starts with that name."""
         names = [step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:]]
         entry = self._tree.entry(file)
         if not names or entry is None or entry.kind != "file":

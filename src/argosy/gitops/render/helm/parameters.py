@@ -1,6 +1,6 @@
-"""Parameters of an Application, as Helm's `--set` reads them.
+"""Converts an Application's Helm parameters to `--set` flags.
 
-In: names and values as users wrote them. Out: settings. Never: reads a file.
+In: names and values as users wrote them. Out: SetFlags. Never: reads a file.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _BARE_COMMA = re.compile(r"(?<!\\),")
 
 
 def settings_of(parameters: Sequence[Parameter], substitute: Callable[[str], str]) -> list[Setting]:
-    """argo: of two with one name the last wins, and all that are forced to be text come after the others."""
+    """argo: of parameters with the same name the last wins; all forceString parameters come after the others."""
     plain = {each.name: each.value for each in parameters if not each.is_text}
     texts = {each.name: each.value for each in parameters if each.is_text}
     return [
@@ -25,7 +25,7 @@ def settings_of(parameters: Sequence[Parameter], substitute: Callable[[str], str
 
 
 def escaped(value: str) -> str:
-    """argo: a comma is part of the value, unless the value is a list in braces."""
+    """argo: a comma belongs to the value, unless the value is a list in braces."""
     if value.startswith("{") and value.endswith("}"):
         return value
     return _BARE_COMMA.sub(r"\\,", value)

@@ -1,4 +1,4 @@
-"""What one run of Helm is told, whichever engine runs it, and what it gives.
+"""Input and output types of one Helm run, for either engine.
 
 In: a chart's options, already read from their tree. Out: frozen values. Never: a path that a user wrote.
 """
@@ -14,18 +14,18 @@ from argosy.kube.objects import Profile
 
 
 class ValuesFile(NamedTuple):
-    """A file of values, by its content; `where` is what users call it."""
+    """The content of a value file; `where` is its name in messages."""
 
     where: str
     content: bytes
 
 
 class Setting(NamedTuple):
-    """One `--set`, `--set-string` or `--set-file`; Helm applies all of the first kind first, and so on."""
+    """One `--set`, `--set-string` or `--set-file`; Helm applies them kind by kind, in this order."""
 
     kind: Literal["set", "set-string", "set-file"]
     name: str
-    value: str  # escaped as Helm reads it; the content, for a file
+    value: str  # escaped for Helm; the file's content for set-file
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,28 +34,28 @@ class Release:
     namespace: str = ""
     kube_version: str = ""
     api_versions: Sequence[str] = ()
-    values: Sequence[ValuesFile] = ()  # the later wins
+    values: Sequence[ValuesFile] = ()  # later files win
     settings: Sequence[Setting] = ()  # they win over values
     include_crds: bool = True
     skip_hooks: bool = False
     skip_tests: bool = False
     skip_schema_validation: bool = False
-    profile: Profile = Profile.KUBERNETES  # how what Helm made is read
+    profile: Profile = Profile.KUBERNETES  # how Helm's output is parsed
 
 
 class Document(NamedTuple):
-    """What Helm made, as plain data, and the template that it says it is from: `chart/templates/x.yaml`."""
+    """One rendered object as plain data, and its template as Helm names it: `chart/templates/x.yaml`."""
 
     source: str
     value: Any
 
 
 class HelmFailed(Exception):
-    """Helm refused the chart, in these words; `faults` turns them into an error for users."""
+    """Helm rejected the chart, with Helm's own message; `helm_errors` converts it to a RenderError."""
 
 
 class Engine(Protocol):
     name: str
 
     def run(self, chart: Path, work: Path, release: Release) -> list[Document]:
-        """Renders the chart in a folder; `work` is a private folder for files of our own. Raises HelmFailed."""
+        """Render the chart in a folder; `work` is a private folder for our own files. Raises HelmFailure."""

@@ -1,7 +1,7 @@
-"""A chart's files with its links followed, so that Helm is given plain files only.
+"""Presents a chart's tree with symlinks resolved, so that Helm gets plain files only.
 
-In: a tree, and folders that shall be seen at other places, too. Out: a tree in which a link is what it leads to.
-Never: what is outside of the tree, or a ring of links.
+In: a tree, and folders to mount at other paths. Out: a tree in which a link is replaced by its target.
+Never: leaves the tree, or follows a cycle of links.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from argosy.gitops.render.kustomize.tree_paths import is_within, located
 
 class FollowedTree:
     def __init__(self, tree: Tree, mounts: Mapping[str, str] | None = None) -> None:
-        """`mounts` are folders by the place at which they are seen, as if a link were there."""
+        """`mounts` maps a path to the folder that appears there, as if it were a link."""
         self._tree, self._mounts = tree, mounts or {}
 
     def entry(self, path: str) -> TreeEntry | None:
@@ -42,7 +42,7 @@ class FollowedTree:
         return located(self._tree, real, real)[0]
 
     def real(self, path: str) -> str:
-        """The path in the tree of what is seen at this one."""
+        """Return the path in the underlying tree."""
         for at, to in self._mounts.items():
             if is_within(path, at):
                 return f"{to}{path[len(at) :]}"
@@ -51,8 +51,8 @@ class FollowedTree:
     def _followed(self, path: str, link: TreeEntry) -> TreeEntry:
         place, kind = located(self._tree, path, path)
         if not kind:
-            raise RenderError("is a link to something that is not in the repository; correct or remove it", where=path)
+            raise RenderError("is a link to a path that is not in the repository; correct or remove it", where=path)
         if kind == "folder" and is_within(located(self._tree, path.rpartition("/")[0], path)[0], place):
-            raise RenderError("is a link to a folder that it is in, which never ends; remove it", where=path)
+            raise RenderError("is a link to a folder that contains it; remove it", where=path)
         known: Literal["file", "folder"] = "folder" if kind == "folder" else "file"
         return TreeEntry(link.name, known, link.id)

@@ -1,7 +1,7 @@
-"""The files of values that an Application names, as Argo CD finds them.
+"""Finds and reads the value files of an Application, as Argo CD does.
 
-In: a tree, a chart's folder, and paths as users wrote them. Out: the files' contents, in the order of their weight.
-Never: a file outside of the repository that a path names, whether by `..`, by a link or by a URL.
+In: a tree, a chart's folder, and paths as users wrote them. Out: the files' contents, later files win.
+Never: reads a file outside the repository that a path names, whether by `..`, by a link or by a URL.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from argosy.gitops.render.helm.value_globs import is_glob, matches
 from argosy.gitops.render.kustomize.tree_paths import joined, located
 from argosy.gitops.render.lfs_check import refuse_pointer
 
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")  # what Go's URL parser takes for the start of one
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")  # matches what Go's URL parser accepts as a scheme
 _URL = re.compile(r"(?:.*@)?([^/?#]*)")
 
 
 class _Place(NamedTuple):
-    alias: str  # of another source; empty for the application's own
+    alias: str  # of another source; empty for the Application's own source
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class ValueFiles:
     tree: Tree
-    folder: str  # the chart's
+    folder: str  # the chart's folder
     substitute: Callable[[str], str] = str
     refs: Mapping[str, Tree] | None = None
     has_many_sources: bool = False
 
     def read(self, names: Sequence[str], ignore_missing: bool = False) -> list[ValuesFile]:
-        """argo: a file that is named outright stands where it is named, not where a pattern finds it."""
+        """argo: a file that is listed literally keeps the position where it is listed, not where a glob matches it."""
         places = [
             (f"valueFiles[{number}]", self._place(f"valueFiles[{number}]", name)) for number, name in enumerate(names)
         ]
@@ -74,14 +74,16 @@ class ValueFiles:
         return _Place("", joined(folder, path.lstrip("/"), self._where(field)))
 
     def _check_variable(self, field: str, lead: str) -> None:
-        """What is left of a name whose lead is nothing would be another file, from the root of this repository."""
-        # argo: where there are several sources, a lead with a dollar sign can only be one of them.
+        """Reject an unknown reference: if it became empty, the path would name another file, from the repository's
+        root.
+        """
+        # argo: with several sources, a name after a dollar sign can only be a source's ref.
         if self.substitute(lead) and not self.has_many_sources:
             return
         known = ", ".join(f"${each}" for each in self.refs or {})
-        there = f"those there are: {known}" if known else "no source has one"
-        also = "" if self.has_many_sources else ", nor is it a build variable that has a value here"
-        message = f"{lead} is the ref of no source ({there}){also}; correct the name, or add `ref` to the source meant"
+        there = f"known refs: {known}" if known else "no source has a ref"
+        also = "" if self.has_many_sources else ", and not a build variable with a value"
+        message = f"{lead} is not the ref of a source ({there}){also}; correct it, or add `ref` to the source"
         raise RenderError(message, where=self._where(field))
 
     def _matching(self, field: str, place: _Place) -> list[_Place]:
@@ -94,7 +96,7 @@ class ValueFiles:
         if kind == "file":
             return ValuesFile(where, refuse_pointer(tree.read(path), where))
         if kind == "folder":
-            raise RenderError(f"{field} names a folder; name a file in it", where=where)
+            raise RenderError(f"{field} is a folder; use a file in it", where=where)
         if ignore_missing:
             return None
         raise RenderError(f"{field} names it, but there is no such file; {_MISSING}", where=where)
@@ -112,4 +114,4 @@ _MISSING = "add it, correct the name, or set ignoreMissingValueFiles"
 def _refused_url(url: str, scheme: str) -> str:
     after = url[len(scheme) :].removeprefix("//")
     host = found[1] if (found := _URL.match(after)) else ""
-    return f"{scheme}//{host} is not in the repository, and nothing is fetched to render: copy the file into Git"
+    return f"{scheme}//{host} is not in the repository, and rendering does not fetch files: copy the file into Git"

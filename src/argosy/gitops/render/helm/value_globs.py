@@ -1,6 +1,6 @@
-"""Patterns of paths: `*`, `?`, `[a-z]`, `{a,b}` within a name, `**` for any number of folders.
+"""Matches globs in paths of value files: `*`, `?`, `[a-z]`, `{a,b}` within a name, `**` for any number of folders.
 
-In: a tree and a pattern. Out: the files that match, by name. Never: a file that a link finds outside of the tree.
+In: a tree and a glob. Out: the matching files, sorted. Never: a file that a link reaches outside the tree.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from argosy.gitops.render.kustomize.tree_paths import located
 
 _MOST_FOLDERS = 5_000
 _MOST_ALTERNATIVES = 100
-_MOST_STARS = 8  # a name is matched in steps that grow with their power
+_MOST_STARS = 8  # matching time grows exponentially with them
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _IN_SET = re.compile(r"[][\\^]")
 _TOKEN = re.compile(
@@ -32,7 +32,7 @@ def matches(tree: Tree, pattern: str, where: str) -> list[str]:
 
 
 def _alternatives(pattern: str, where: str) -> list[str]:
-    """`a{b,c/d}` is `ab` and `ac/d`: each stands for itself before the path is taken apart."""
+    """Expand `a{b,c/d}` to `ab` and `ac/d`, before the path is split."""
     done, open_ones = [], [pattern]
     while open_ones:
         each = open_ones.pop()
@@ -42,7 +42,7 @@ def _alternatives(pattern: str, where: str) -> list[str]:
             continue
         open_ones += [each[: found.start()] + choice + each[found.end() :] for choice in found[1].split(",")]
         if len(done) + len(open_ones) > _MOST_ALTERNATIVES:
-            raise RenderError(f"{pattern!r} stands for too many; name the files", where=where)
+            raise RenderError(f"{pattern!r} has too many alternatives; list the files", where=where)
     return done
 
 
@@ -69,13 +69,13 @@ class _Walk:
     def _anywhere(self, folder: str, rest: list[str]) -> Iterator[str]:
         yield from self.below(folder, rest or ["*"])
         for entry in self._listed(folder):
-            if entry.kind == "folder":  # links are not walked: they may form a ring
+            if entry.kind == "folder":  # links are not followed: they may form a cycle
                 yield from self._anywhere(f"{folder}/{entry.name}" if folder else entry.name, rest)
 
     def _listed(self, folder: str) -> Sequence[TreeEntry]:
         self._folders += 1
         if self._folders > _MOST_FOLDERS:
-            raise RenderError(f"more than {_MOST_FOLDERS} folders are looked through; narrow it", where=self._where)
+            raise RenderError(f"the glob searches more than {_MOST_FOLDERS} folders; narrow it", where=self._where)
         return self._tree.listing(located(self._tree, folder, self._where)[0])
 
 
@@ -85,7 +85,7 @@ def _name(pattern: str, where: str) -> re.Pattern[str]:
     try:
         return re.compile("".join(map(_expression, _TOKEN.finditer(pattern))))
     except re.error as error:
-        raise RenderError(f"{pattern!r} is not a pattern; close its brackets", where=where) from error
+        raise RenderError(f"{pattern!r} is not a valid glob; close its brackets", where=where) from error
 
 
 def _expression(token: re.Match[str]) -> str:

@@ -1,6 +1,6 @@
-"""Schemas of values that no checker gets to the end of.
+"""Rejects values schemas with endless references.
 
-In: a chart's folder in a tree. Out: nothing, or a RenderError that names the schema. Never: checks values.
+In: a chart's folder in a tree. Out: nothing, or a RenderError that names the schema. Never: validates values.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from argosy.errors import RenderError
 from argosy.gitops.application.file_tree import Tree
 
 _NAME: Final = "values.schema.json"
-_SAME_VALUE: Final = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else")  # they judge the value, not a part of it
+_SAME_VALUE: Final = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else")  # they apply to the value itself
 _MOST: Final = 20_000
 _DEEPEST: Final = 8
 
 
 def check_schemas(tree: Tree, folder: str, depth: int = 0) -> None:
-    """Refuses a schema that refers to itself without looking at a part: older Helms need all memory for it."""
+    """Reject a schema that refers to itself for the same value: older Helm versions use all memory on it."""
     lead = f"{folder}/" if folder else ""
     entry = tree.entry(lead + _NAME)
     if entry is not None and entry.kind == "file" and _is_endless(tree.read(lead + _NAME)):
-        message = "a schema refers to itself and so has no end; remove that $ref, or set skipSchemaValidation"
+        message = "a schema refers to itself without end; remove that $ref, or set skipSchemaValidation"
         raise RenderError(message, where=lead + _NAME)
     if depth < _DEEPEST:
         for each in tree.listing(f"{lead}charts"):
@@ -36,8 +36,8 @@ def _is_endless(text: bytes) -> bool:
     try:
         root = orjson.loads(text)
     except ValueError:
-        return False  # Helm says so, too
-    state: dict[int, bool] = {}  # by node: on the way (False), or done (True)
+        return False  # Helm reports the error
+    state: dict[int, bool] = {}  # by node: in progress (False) or done (True)
     for node in _all_nodes(root):
         stack: list[tuple[dict[str, Any], Iterator[dict[str, Any]]]] = []
         if id(node) not in state:

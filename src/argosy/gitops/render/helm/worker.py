@@ -1,7 +1,7 @@
-"""Helm's own library, in a process of its own that is confined before it starts.
+"""Runs Helm's library in its own confined process.
 
-In: a request as JSON on stdin. Out: what Helm rendered, or what it said, as JSON on stdout.
-Never: runs in the process of who asks: the library brings Go's runtime, and charts bring endless loops.
+In: a request as JSON on stdin. Out: the rendered templates or Helm's error, as JSON on stdout.
+Never: runs in the caller's process: the library brings Go's runtime, and charts may loop forever.
 """
 
 from __future__ import annotations
@@ -36,13 +36,16 @@ def _rendered(request: dict[str, Any]) -> dict[str, Any]:
     _check(request, chart, values)
     options = {name: request[name] for name in ("name", "namespace", "kube_version", "api_versions") if request[name]}
     templates = json.loads(helm.call_string("helm_render", chart, values, json.dumps(options)))
-    # Rendering takes away the charts that are switched off, and their CRDs with them.
+    # Rendering drops disabled subcharts, and their CRDs with them.
     crds = json.loads(helm.call_string("helm_chart_crds", chart)) if request["include_crds"] else []
     return {"templates": templates, "crds": [[each["filename"], each["data"]] for each in crds or []]}
 
 
 def _check(request: dict[str, Any], chart: Any, values: str) -> None:
-    """A dry run of an installation says what rendering alone lets pass; it costs a second render, so not for all."""
+    """Check a chart with kubeVersion by a dry-run install, which rejects it where rendering does not.
+
+    It renders a second time, so only charts that need it are checked.
+    """
     if not json.loads(helm.call_string("helm_chart_metadata", chart)).get("kubeVersion"):
         return
     keys = ("namespace", "kube_version", "api_versions", "skip_schema_validation")
@@ -61,7 +64,7 @@ def _loaded(request: dict[str, Any]) -> Any:
 
 
 def _archive_without_schemas(folder: str) -> Any:
-    """The library's render has no switch for schemas, so it is given a chart that has none."""
+    """Pack a chart without its schemas, because the library cannot skip schema validation."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=1) as archive:
         for at, _, names in sorted(os.walk(folder)):
@@ -99,7 +102,7 @@ def _merge(into: dict[str, Any], given: dict[str, Any]) -> None:
 
 def _set(values: dict[str, Any], kind: str, name: str, value: str) -> None:
     if not name or name.startswith("["):
-        return  # Helm passes over it
+        return  # Helm ignores it
     if kind == "set-file":
         parsed = json.loads(helm.call_string("helm_strvals_parse_string", f"{name}=-"))
     else:
@@ -109,7 +112,7 @@ def _set(values: dict[str, Any], kind: str, name: str, value: str) -> None:
 
 
 def _steps(name: str) -> list[str | int]:
-    """The keys and indexes of a name such as `a.b[0].c`; a backslash takes a sign's meaning away."""
+    """Split a name such as `a.b[0].c` into keys and indexes; a backslash escapes a character."""
     steps: list[str | int] = []
     word, at = "", 0
     while at < len(name):
@@ -131,7 +134,7 @@ def _steps(name: str) -> list[str | int]:
 
 
 def _overlay(into: Any, parsed: Any, steps: list[str | int], text: str | None) -> None:
-    """Puts the one value that was parsed where the steps lead; an index changes a list, it does not replace it."""
+    """Set the parsed value at the given steps; an index changes one list element, it does not replace the list."""
     for step, after in pairwise(steps):
         parsed = parsed[step]
         into = _entered(into, step, [] if isinstance(after, int) else {})
@@ -148,7 +151,7 @@ def _entered(into: Any, step: str | int, empty: Any) -> Any:
     if held is None:
         into[step] = held = empty
     elif not isinstance(held, type(empty)):
-        raise TypeError(f"{step} is already set, and not a {'list' if empty == [] else 'map'}")
+        raise TypeError(f"{step} is already set and is not a {'list' if empty == [] else 'map'}")
     return held
 
 

@@ -1,7 +1,7 @@
-"""Jsonnet: files of a directory source that are programs.
+"""Evaluates the Jsonnet files of a directory source.
 
-In: a tree, which of its files to evaluate, and what they are told. Out: the manifests of each file.
-Never: evaluates anything in this process; lets a file see more than the files of its tree.
+In: a tree, the files to evaluate, and their variables. Out: the manifests of each file.
+Never: evaluates in this process; gives a file access to more than the files of its tree.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ def evaluate(
     *,
     limits: ProgramLimits = LIMITS,
 ) -> dict[str, list[Manifest]]:
-    """The manifests of each of the files, which are paths of the tree; `folder` is the source's own."""
+    """Return the manifests of each file; `files` are paths in the tree, `folder` is the source's folder."""
     if not files:
         return {}
     if find_spec("_gojsonnet") is None:
-        raise RenderError("Jsonnet cannot be evaluated here: pip install 'argosy[jsonnet]'", where=files[0])
+        raise RenderError("Jsonnet support is not installed: run pip install 'argosy[jsonnet]'", where=files[0])
     external = _told(options.external, environment)
     top_level = _told(options.top_level, environment)
     closure = Closure(tree, folder, options.libs)
@@ -66,7 +66,7 @@ def evaluate(
 
 
 def _told(variables: Sequence[Variable], environment: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    # argo: build variables are put into both.
+    # argo: build variables are substituted in values and in code.
     return {
         "texts": {each.name: substitute(each.value, environment) for each in variables if not each.is_code},
         "codes": {each.name: substitute(each.value, environment) for each in variables if each.is_code},
@@ -83,12 +83,12 @@ def _run(order: Mapping[str, Any], where: str, limits: ProgramLimits) -> dict[st
             limits=limits,
         )
     except OverLimit as problem:
-        raise OverLimit(problem.limit, f"its Jsonnet {problem.message}; make it do less", where=where) from None
+        raise OverLimit(problem.limit, f"evaluating Jsonnet {problem.message}; simplify it", where=where) from None
     if done.code != 0:
         if b"goroutine stack exceeds" in done.stderr or b"stack overflow" in done.stderr:
-            raise LimitError("its Jsonnet is nested too deeply; make it flatter", where=where)
-        last = last_lines(done.stderr, 1) or f"the engine ended with code {done.code}"
-        raise RenderError(f"its Jsonnet could not be evaluated: {last}", where=where)
+            raise LimitError("the Jsonnet code is nested too deeply; flatten it", where=where)
+        last = last_lines(done.stderr, 1) or f"the engine failed with code {done.code}"
+        raise RenderError(f"cannot evaluate Jsonnet: {last}", where=where)
     answers: dict[str, dict[str, str]] = json.loads(done.stdout)
     return answers
 
@@ -99,17 +99,17 @@ def _manifests(path: str, answer: Mapping[str, str], closure: Closure) -> list[M
     try:
         value = load_json(answer["json"].encode("utf-8", "surrogatepass"), where=path).value
     except ManifestError as problem:
-        raise RenderError(f"gives what is no manifest: {problem.message}", where=path) from None
-    found = value if isinstance(value, list) else [value]  # argo: an array of manifests, or one
+        raise RenderError(f"does not evaluate to a manifest: {problem.message}", where=path) from None
+    found = value if isinstance(value, list) else [value]  # argo: one manifest or an array of manifests
     for each in found:
         if not isinstance(each, dict):
             what = "a list" if isinstance(each, list) else json.dumps(each)[:40]
-            raise RenderError(f"gives {what} where a manifest must be; give an object, or an array of them", where=path)
+            raise RenderError(f"evaluates to {what}, not to a manifest; return an object or an array", where=path)
     return found
 
 
 def _error(path: str, said: str, closure: Closure) -> RenderError:
-    """The engine's words, with the place that it names first of all."""
+    """Convert the engine's message to an error at the first location that it names."""
     said = cleaned(said)
     text = said.removeprefix("RUNTIME ERROR: ").partition("\n\t")[0]
     for lead, field in (("Missing argument: ", "tlas"), ("Undefined external variable: ", "extVars")):

@@ -1,6 +1,6 @@
-"""The process that evaluates Jsonnet; it runs confined, and knows nothing but its input.
+"""Evaluates Jsonnet in a confined process that has access to its input only.
 
-In: files, imports and variables as JSON. Out: JSON or an error's text for each file. Never: opens a file.
+In: files, imports and variables as JSON. Out: JSON or an error message for each file. Never: opens a file.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import _gojsonnet
 
 
 class Importer:
-    """Answers the engine's questions from what was sent; `missing` is what it asked for in vain."""
+    """Resolves imports from the request; `missing` is the last name that was not found."""
 
     def __init__(self, contents: dict[str, bytes], imports: dict[tuple[str, str], str]) -> None:
         self._contents, self._imports = contents, imports
@@ -45,9 +45,9 @@ def evaluated(order: dict[str, Any], path: str, contents: dict[str, bytes]) -> d
 
 
 def _without_file(importer: Importer, said: str) -> str:
-    # The engine adds bytes of its own to what an importer says.
+    # The engine appends bytes of its own to the importer's message.
     trace = said.partition("\n\t")[2]
-    return f"RUNTIME ERROR: imports {importer.missing!r}, which is no file of the repository; correct it\n\t{trace}"
+    return f"RUNTIME ERROR: imports {importer.missing!r}, which is not in the repository; correct it\n\t{trace}"
 
 
 def main() -> None:

@@ -1,6 +1,7 @@
-"""What Jsonnet files import, found without evaluating them: an import names its file by a literal.
+"""Finds the imports of Jsonnet files without evaluating them: an import is always a string literal.
 
-In: a tree and files of it. Out: all files that they can import, and which name means which. Never: leaves the tree.
+In: a tree and some of its files. Out: all files that they can import, and how each import resolves.
+Never: leaves the tree.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
 def imports_of(text: str) -> Iterator[tuple[str, bool]]:
-    """Each name that is imported, and whether as Jsonnet (else as text or bytes)."""
+    """Yield each imported name, and True if it is imported as Jsonnet (False: as text or bytes)."""
     wanted = ""
     for token in _TOKEN.finditer(text):
         kind = token.lastgroup
@@ -55,11 +56,11 @@ def _unescaped(escape: str) -> str:
 
 
 class Closure:
-    """Files with all that they import. `imports` maps a file's folder and a name in it to the file that is meant."""
+    """Files with all their imports. `imports` maps a file's folder and an imported name to the resolved path."""
 
     def __init__(self, tree: Tree, folder: str, libs: Sequence[str]) -> None:
         self._tree = tree
-        # argo: libs are relative to the repository; the last comes first, and the source's own folder comes last.
+        # argo: libs are relative to the repository; the last is searched first, and the source's folder last.
         libs = [joined("", each.lstrip("/"), "directory.jsonnet.libs") for each in libs]
         self._libs = [*reversed(libs), folder]
         self.contents: dict[str, bytes] = {}
@@ -79,12 +80,12 @@ class Closure:
             left += self._follow(f"{folder}/" if folder else "", self.contents[at].decode("utf-8", "replace"))
 
     def add_code(self, code: str) -> None:
-        """Code of a variable: it has no folder of its own."""
+        """Add the imports of a variable's code, which has no folder of its own."""
         for path in self._follow("", code):
             self.add_file(path)
 
     def _follow(self, folder: str, text: str) -> list[str]:
-        """The files that are imported as Jsonnet; others are only read."""
+        """Return the files that are imported as Jsonnet; load the others."""
         found = []
         for name, is_code in imports_of(text):
             path = self.imports.get((folder, name)) or self._find(folder, name)
@@ -113,6 +114,6 @@ class Closure:
         data = refuse_pointer(self._tree.read(located(self._tree, path, path)[0]), path)
         self._size += len(data)
         if len(self.contents) >= _MOST_FILES or self._size > _MOST_BYTES:
-            message = f"its imports are more than {_MOST_FILES} files or {_MOST_BYTES >> 20} MiB; import less"
+            message = f"the imports exceed {_MOST_FILES} files or {_MOST_BYTES >> 20} MiB; import less"
             raise LimitError(message, where=path)
         self.contents[path] = data
