@@ -100,7 +100,7 @@ def test_without_a_repository_the_current_folder_is_the_tree(desk: Desk, models:
     patch.write_text(patch.read_text() + "configMapGenerator: [{name: a, files: [../../application.yaml]}]\n")
     outside = desk.render(models / "overlays" / "dev", ".")
     assert outside.returncode == 2
-    assert "is outside of the kustomization's folder" in outside.stderr
+    assert "is outside the kustomization's folder" in outside.stderr
 
 
 @pytest.mark.tier("all")

@@ -207,10 +207,10 @@ def by_kubectl(files: Mapping[str, str], folder: Path) -> list[Any]:
         ("helmCharts: [{name: web, valuesMerge: foo}]\n", "valuesMerge is 'foo'"),
         ("helmCharts: [{name: web, valuesFile: gone.yaml}]\n", "gone.yaml does not exist"),
         ("helmCharts: [{name: web, additionalValuesFiles: [gone.yaml]}]\n", "gone.yaml does not exist"),
-        ("helmCharts: [{name: web, valuesFile: empty.yaml, valuesInline: {a: 1}}]\n", "is no map of values"),
+        ("helmCharts: [{name: web, valuesFile: empty.yaml, valuesInline: {a: 1}}]\n", "must be a mapping"),
         ("helmCharts: [{name: web, valuesInline: {nested: 5}}]\n", "nested is a map, but"),
         ("helmCharts: [{name: web, valuesInline: [5]}]\n", "valuesInline must be a map"),
-        ("helmCharts: [{name: web, nameTemplate: 'x-{{ 1 }}'}]\n", "is not worked out here"),
+        ("helmCharts: [{name: web, nameTemplate: 'x-{{ 1 }}'}]\n", "is not supported"),
         ("helmCharts: [{name: web, nameTemplate: x, releaseName: z}]\n", "keep one of them"),
         ("helmCharts: [{name: web, foo: y}]\n", "unknown field helmCharts[0].foo"),
         ("helmGlobals: {foo: y}\nhelmCharts: [{name: web}]\n", "unknown field helmGlobals.foo"),
@@ -230,7 +230,7 @@ def test_charts_need_the_build_option(kustomization: str) -> None:
 def test_values_outside_of_the_folder_need_the_other_build_option() -> None:
     chart = "helmGlobals: {chartHome: ../charts}\nhelmCharts: [{name: web, releaseName: r}]\n"
     tree = TextTree({**FILES, "app/kustomization.yaml": chart})
-    with pytest.raises(RenderError, match="outside of the kustomization's folder"):
+    with pytest.raises(RenderError, match="outside the kustomization's folder"):
         build(tree, "app", settings=HELM_ON, inflate=Inflated())
     anywhere = GivenPermits(enables_helm=True, reads_anywhere=True)
     inflate = Inflated()

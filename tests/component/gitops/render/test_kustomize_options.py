@@ -171,9 +171,7 @@ CASES: list[tuple[str, KustomizeOptions, str, str]] = [
     ("components by pattern", KustomizeOptions(components=("[o-t][nw]?", "o*")), OWN, OWN + "components: [one, two]\n"),
     (
         "missing components are ignored",
-        KustomizeOptions(
-            components=("gone", "one", "https://github.com/org/repo//x"), ignore_missing_components=True
-        ),
+        KustomizeOptions(components=("gone", "one", "https://github.com/org/repo//x"), ignore_missing_components=True),
         OWN,
         OWN + "components: [one]\n",
     ),
@@ -250,7 +248,7 @@ def test_annotations_keep_their_dollar_signs_unless_asked() -> None:
 @pytest.mark.parametrize(
     ("options", "own", "said"),
     [
-        (KustomizeOptions(images=("nginx",)), OWN, "source.kustomize.images: 'nginx' does not say"),
+        (KustomizeOptions(images=("nginx",)), OWN, "source.kustomize.images: 'nginx' does not set"),
         (KustomizeOptions(common_labels={"a": "b"}), OWN + "commonLabels: {a: c}\n", "set forceCommonLabels"),
         (
             KustomizeOptions(common_labels={"a": "b"}, label_without_selector=True),
@@ -260,7 +258,7 @@ def test_annotations_keep_their_dollar_signs_unless_asked() -> None:
         (KustomizeOptions(common_annotations={"a": "b"}), OWN + "commonAnnotations: {a: c}\n", "set forceCommonAnno"),
         (KustomizeOptions(common_labels={"a": "b"}, label_include_templates=True), OWN, "needs labelWithoutSelector"),
         (KustomizeOptions(replicas=(("gone", 1),)), OWN, "is named gone"),
-        (KustomizeOptions(replicas=(("", 1),)), OWN, "is no name"),
+        (KustomizeOptions(replicas=(("", 1),)), OWN, "invalid name"),
         (KustomizeOptions(components=("gone",)), OWN, "gone does not exist"),
         (KustomizeOptions(components=("gone*",)), OWN, "gone* does not exist"),
         (KustomizeOptions(components=("../../x",)), OWN, "leads out of the repository"),

@@ -39,7 +39,7 @@ def refusal(files: dict[str, str], settings: GivenPermits = ANYWHERE) -> str:
 
 
 def test_files_beside_the_folder_are_read_only_where_that_is_allowed(tmp_path: Path) -> None:
-    assert "outside of the kustomization's folder" in refusal(FILES, GivenPermits())
+    assert "outside the kustomization's folder" in refusal(FILES, GivenPermits())
     found = build(TextTree(FILES), "app", settings=ANYWHERE)
     assert found[0]["data"] == {"x": "1", "y": "2"}
     if not KUBECTL.is_file():
@@ -62,7 +62,7 @@ def test_nothing_outside_of_the_repository_is_ever_read(path: str) -> None:
 def test_a_remote_base_stays_in_its_folders_whatever_is_allowed() -> None:
     remote = TextTree({"b/kustomization.yaml": "resources: [../a.yaml]\n", "a.yaml": CONFIG_MAP})
     tree = TextTree({"kustomization.yaml": "resources: ['https://github.com/org/repo//b']\n"})
-    with pytest.raises(RenderError, match="outside of the kustomization's folder"):
+    with pytest.raises(RenderError, match="outside the kustomization's folder"):
         build(tree, "", settings=ANYWHERE, fetch=lambda url, ref: remote)
 
 
@@ -91,13 +91,13 @@ def test_plugins_that_would_run_a_program_are_refused_by_name(field: str, plugin
     files = {"app/kustomization.yaml": f"{field}: [plugin.yaml]\nresources: []\n", "app/plugin.yaml": plugin}
     said = refusal(files)
     assert said.startswith("app/plugin.yaml")
-    assert "would run a program, which is refused" in said
+    assert "would run a program, which is not allowed" in said
 
 
 def test_validators_are_refused_by_name() -> None:
     said = refusal({"app/kustomization.yaml": "resources: []\nvalidators: [v.yaml]\n"})
     assert said.startswith("app/kustomization.yaml")
-    assert "validators run programs, which is refused: remove them" in said
+    assert "validators run programs, which is not allowed: remove them" in said
 
 
 def renamed(target: str) -> list[str]:

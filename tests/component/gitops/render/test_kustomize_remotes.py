@@ -149,21 +149,21 @@ def test_a_remote_base_may_name_another() -> None:
     [
         (f"{URL}//a?ref=v1", {}, "a?ref=v1 does not exist"),
         (f"{URL}//a?ref=v1", {"a/x.yaml": CONFIG_MAP}, f"no kustomization.yaml in {URL}//a?ref=v1"),
-        (f"{URL}//a/x.yaml?ref=v1", {"a/x.yaml": CONFIG_MAP}, "names a file"),
+        (f"{URL}//a/x.yaml?ref=v1", {"a/x.yaml": CONFIG_MAP}, "is a file"),
         (f"{URL}//../a", {}, "leads out of the repository"),
         (f"{URL}//a", {A: "resources: [../../x]\n"}, "leads out of the repository"),
-        (f"{URL}//a", {A: "resources: [../x.yaml]\n", "x.yaml": CONFIG_MAP}, "outside of the kust"),
+        (f"{URL}//a", {A: "resources: [../x.yaml]\n", "x.yaml": CONFIG_MAP}, "outside the kust"),
         (f"{URL}//a", {A: "resources: [.]\n"}, "is a cycle"),
         (f"{URL}//a", {A: f"resources: ['{URL}//a']\n"}, "is a cycle"),
         (f"{URL}//a", {A: f"resources: ['{URL}//b']\n", B: f"resources: ['{URL}//a']\n"}, "a cycle"),
         (f"{URL}//a", {A: "foo: 1\n"}, f"{URL}//a/kustomization.yaml?ref=HEAD"),
         (f"{URL}//a", {A: "resources: [x.yaml]\n", "a/x.yaml": "kind: ["}, f"{URL}//a/x.yaml?ref=HEAD"),
         (f"{URL}//a", {A: "patches: [{path: p.yaml}]\n", "a/p.yaml": "- {op: x"}, f"{URL}//a/p.yaml?ref=HEAD"),
-        ("https://example.com/x/y.yaml", {}, "only repositories are fetched: copy it here"),
-        ("https://github.com/org/repo/releases/download/v1/x.yaml", {}, "only repositories are fetched"),
-        ("https://example.com/x", {}, "names no repository"),
+        ("https://example.com/x/y.yaml", {}, "only Git repositories are fetched: copy it here"),
+        ("https://github.com/org/repo/releases/download/v1/x.yaml", {}, "only Git repositories are fetched"),
+        ("https://example.com/x", {}, "but not a repository"),
         ("host/org/repo.git//a?ref=v1", {}, "write https://HOST/OWNER/NAME"),
-        ("oci://host/org/repo", {}, "names no repository"),
+        ("oci://host/org/repo", {}, "but not a repository"),
     ],
 )  # fmt: skip
 def test_a_remote_base_that_cannot_be_had_is_refused_by_name(entry: str, remote: dict[str, str], said: str) -> None:
@@ -189,7 +189,7 @@ def test_without_a_way_to_fetch_a_remote_base_is_refused_by_name() -> None:
 
 def test_why_a_repository_cannot_be_reached_keeps_its_kind_and_names_the_entry() -> None:
     tree = TextTree({"app/kustomization.yaml": "resources: [github.com/org/gone]\n"})
-    with pytest.raises(Unreachable, match=r"app/kustomization\.yaml.*org/gone cannot be had: gives no answer"):
+    with pytest.raises(Unreachable, match=r"app/kustomization\.yaml.*cannot fetch .*org/gone: gives no answer"):
         build(tree, "app", fetch=Fetched({}))
 
 

@@ -66,7 +66,7 @@ def test_a_namespace_object_is_renamed_and_a_cluster_role_is_left_alone() -> Non
 
 def test_a_namespace_that_makes_two_resources_one_is_refused() -> None:
     text = CONFIG_MAP.replace("{name: a}", "{name: a, namespace: other}")
-    assert "makes two resources one" in refusal("resources: [a.yaml, b.yaml]\nnamespace: one\n", b_yaml=text)
+    assert "gives two resources the same id" in refusal("resources: [a.yaml, b.yaml]\nnamespace: one\n", b_yaml=text)
 
 
 def test_labels_reach_selectors_only_where_asked() -> None:
@@ -130,7 +130,7 @@ def test_a_generator_merges_or_replaces_only_what_exists() -> None:
     merge = "resources: [a.yaml]\nconfigMapGenerator: [{name: a, behavior: merge, literals: [y=2]}]\n"
     assert built(merge)["ConfigMap"]["data"] == {"x": "1", "y": "2"}
     assert built(merge.replace("merge", "replace"))["ConfigMap"]["data"] == {"y": "2"}
-    assert "exists already" in refusal(merge.replace("merge", "create"))
+    assert "already exists" in refusal(merge.replace("merge", "create"))
     assert "does not exist" in refusal(merge.replace("a.yaml", "d.yaml"))
 
 
@@ -179,13 +179,13 @@ def test_operations_go_to_every_target_that_a_pattern_names() -> None:
         ("{patch: '- {op: remove, path: /zz}', target: {kind: ConfigMap}}", "patch of ConfigMap a"),
         ("{patch: '- {op: add, path: /zz, value: 1}'}", "needs a target"),
         ("{patch: '{data: {y: z}}'}", "no kind"),
-        ("{patch: '{apiVersion: v1, kind: ConfigMap, metadata: {name: zz}}'}", "nothing is ConfigMap zz"),
+        ("{patch: '{apiVersion: v1, kind: ConfigMap, metadata: {name: zz}}'}", "no resource is ConfigMap zz"),
         ("{patch: '{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: text}'}", "data is a map"),
         ("{path: a.yaml, patch: '[]'}", "either"),
-        ("{patch: '[]', target: {kind: ConfigMap}}", "not empty"),
+        ("{patch: '[]', target: {kind: ConfigMap}}", "is empty"),
         ("{path: zz.yaml}", "zz.yaml does not exist"),
-        ("{path: a.yaml, target: {name: '('}}", "no regular expression"),
-        ("{path: a.yaml, target: {name: '(a+)+b'}}", "too costly"),
+        ("{path: a.yaml, target: {name: '('}}", "not a valid regular expression"),
+        ("{path: a.yaml, target: {name: '(a+)+b'}}", "too expensive"),
     ],
 )
 def test_a_patch_that_fits_nothing_says_why(patch: str, said: str) -> None:
@@ -209,7 +209,7 @@ def test_a_replacement_keeps_the_type_of_its_target() -> None:
 def test_a_replacement_without_its_source_or_field_is_refused() -> None:
     target = "{select: {kind: ConfigMap}, fieldPaths: [q.r]}"
     text = f"resources: [a.yaml]\nreplacements: [{{source: {{kind: %s}}, targets: [{target}]}}]\n"
-    assert "nothing fits the source" in refusal(text % "Zebra")
+    assert "no resource matches the source" in refusal(text % "Zebra")
     assert "has no field q.r" in refusal(text % "ConfigMap")
 
 
@@ -252,7 +252,7 @@ def test_built_in_transformers_run_and_programs_do_not() -> None:
     plugin += "prefix: q-\nfieldSpecs: [{path: metadata/name}]\n"
     text = "resources: [a.yaml]\ntransformers: [t.yaml]\n"
     assert built(text, t_yaml=plugin)["ConfigMap"]["metadata"]["name"] == "q-a"
-    assert "refused" in refusal(text, t_yaml=plugin.replace("builtin", "example.com/v1"))
+    assert "not allowed" in refusal(text, t_yaml=plugin.replace("builtin", "example.com/v1"))
 
 
 def test_schemas_of_custom_resources_say_which_lists_merge() -> None:

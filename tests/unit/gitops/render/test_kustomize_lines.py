@@ -35,11 +35,11 @@ HERE: list[tuple[str, str, str]] = [
     ("bad YAML", "resources:\n- a: [\n", "K:3: "),
     ("a cycle", "resources:\n- a.yaml\n- .\n", "K:3: . is a cycle"),
     ("a way out", "resources:\n- ../x.yaml\n", "K:2: '../x.yaml' leads out"),
-    ("one id twice", "resources:\n- a.yaml\n- b.yaml\n", "K:3: ConfigMap a (v1) is there twice (in a.yaml"),
+    ("one id twice", "resources:\n- a.yaml\n- b.yaml\n", "K:3: ConfigMap a (v1) is defined twice (in a.yaml"),
     ("an order nobody knows", TOP + "sortOptions:\n  order: up\n", "K:6: sortOptions.order is 'up'"),
     ("an order and its opposite", TOP + "sortOptions: {order: fifo, legacySortOptions: {}}\n", "K:5: sortOptions.leg"),
-    ("no such replicas", TOP + "replicas:\n- name: q\n  count: 1\n", "K:6: replicas: nothing"),
-    ("a bad pattern", TOP + "images:\n- name: '('\n", "K:6: '(' is no regular"),
+    ("no such replicas", TOP + "replicas:\n- name: q\n  count: 1\n", "K:6: replicas: no"),
+    ("a bad pattern", TOP + "images:\n- name: '('\n", "K:6: '(' is not a valid regular"),
     ("no kustomization in a base", "resources:\n- a.yaml\n- empty\n", "K:3: there is no kust"),
     ("a literal without a value", TOP + "configMapGenerator:\n- name: m\n  literals:\n  - a=b\n  - c\n",
      "K:9: ConfigMap m: the literal 'c'"),
@@ -48,22 +48,22 @@ HERE: list[tuple[str, str, str]] = [
     ("a var twice", TOP + "vars:\n- name: X\n- name: X\n", "K:7: the var X is declared twice"),
     ("a var of nothing", TOP + "vars:\n- name: X\n  objref: {kind: A, name: b}\n", "K:6: the var X: th"),
     ("a source of nothing", TOP + "replacements:\n- source:\n    kind: Zip\n  targets: []\n",
-     "K:6: replacements: nothing fits"),
+     "K:6: replacements: no resource matches"),
     ("a target that is not there", TOP + "replacements:\n- source: {kind: ConfigMap}\n  targets:\n  - select: {kind: "
      "Deployment}\n    fieldPaths:\n    - metadata.name\n    - spec.nope\n", "K:11: replacements: Depl"),
     ("validators", TOP + "validators:\n- v.yaml\n", "K:6: validators run programs"),
     ("no component", TOP + "components:\n- empty\n", "K:6: there is no kustomization.yaml in empty"),
     ("a patch file that is not there", TOP + "patches:\n- target: {kind: A}\n  path: zz.yaml\n",
      "K:7: zz.yaml does not exist"),
-    ("a bad target", TOP + "patches:\n- path: p.yaml\n  target:\n    name: '('\n", "K:7: '(' is no reg"),
+    ("a bad target", TOP + "patches:\n- path: p.yaml\n  target:\n    name: '('\n", "K:7: '(' is not a valid reg"),
     ("a patch without text", TOP + "patches:\n- target: {kind: A}\n", "K:6: an entry of patches needs"),
     ("operations without a target", TOP + "patches:\n- patch: |-\n    - op: remove\n      path: /x\n",
-     "K:6: a list of operations needs a target"),
+     "K:6: a JSON patch needs a target"),
     ("an operation within", TOP + "patches:\n- target: {kind: ConfigMap}\n  patch: |-\n    - op: add\n      path: /x\n"
      "      value: 1\n    - op: remove\n      path: /y\n", "K:11: patch of ConfigMap a"),
     ("bad YAML within", TOP + "patches:\n- patch: |-\n    kind: A\n    x: [\n", "K:8: "),
     ("a patch within that fits nothing", TOP + "patchesStrategicMerge:\n- |-\n  apiVersion: v1\n  kind: Pod\n"
-     "  metadata:\n    name: q\n", "K:10: the patch fits nothing"),
+     "  metadata:\n    name: q\n", "K:10: the patch matches no resource"),
     ("a list within for a map", TOP + "patches:\n- patch: |-\n    apiVersion: apps/v1\n    kind: Deployment\n    "
      "metadata: {name: web}\n    spec:\n      template: []\n", "K:11: patch of Deployment web"),
     ("a transformer that is no YAML", TOP + "transformers:\n- |-\n  kind: A\n  x: [\n", "K:8: "),
@@ -108,7 +108,7 @@ def test_a_patch_that_fits_nothing_is_told_with_the_line_of_its_name() -> None:
     patch = "kind: ConfigMap\napiVersion: v1\nmetadata: {name: a}\n"
     patch += "---\nkind: Pod\napiVersion: v1\nmetadata:\n  name: q\n"
     files = {**BASE, "kustomization.yaml": TOP + "patchesStrategicMerge: [p.yaml]\n", "p.yaml": patch}
-    assert refusal(files).startswith("p.yaml:8: the patch fits nothing: nothing is Pod q")
+    assert refusal(files).startswith("p.yaml:8: the patch matches no resource: no resource is Pod q")
 
 
 @pytest.mark.parametrize(
@@ -128,9 +128,9 @@ def test_a_wrong_manifest_is_told_with_its_line(text: str, said: str) -> None:
 MANIFESTS: list[tuple[str, str, str]] = [
     ("commonLabels: {a: b}\n", "kind: A\nmetadata:\n  name: a\n  labels: [x]\n", "m.yaml:4: labels of A a () is no"),
     ("namePrefix: p-\n", f"{CONFIG_MAP}---\nkind: Pod\napiVersion: v1\nmetadata: {{name: d}}\nspec:\n  volumes: text\n",
-     "m.yaml:12: Pod p-d (v1): spec/volumes holds 'text'"),
+     "m.yaml:12: Pod p-d (v1): spec/volumes is 'text'"),
     ("namespace: one\n", "kind: A\nmetadata: {name: a}\n---\nkind: A\nmetadata: {name: a, namespace: q}\n",
-     "m.yaml:1: the namespace makes two resources one"),
+     "m.yaml:1: the namespace gives two resources the same id"),
     ("vars:\n- name: X\n  objref: {kind: A, name: a}\n  fieldref: {fieldpath: spec.x}\n",
      "kind: A\nmetadata: {name: a}\n", "kustomization.yaml:3: the var X: A a () has no field spec.x"),
 ]  # fmt: skip

@@ -34,7 +34,7 @@ def test_fields_are_known_in_any_case() -> None:
         ("kind: Kustomization\n", "add resources"),
         ("", "empty"),
         ("resources: a.yaml\n", "must be a list"),
-        ("namePrefix: 12\n", "must be a text"),
+        ("namePrefix: 12\n", "must be a string"),
         ("kind: Other\nresources: []\n", "Kustomization or Component"),
         ("apiVersion: other/v1\nresources: []\n", "v1beta1"),
         ("resources: [zz.yaml]\n", "zz.yaml does not exist"),
@@ -46,7 +46,7 @@ def test_fields_are_known_in_any_case() -> None:
         ("resources: [\n", "kustomization.yaml:2: "),
         ("resources: []\nsortOptions: {}\n", "legacy or fifo"),
         ("helmCharts: [{name: x}]\n", "Helm source"),
-        ("resources: []\nvalidators: [v.yaml]\n", "refused"),
+        ("resources: []\nvalidators: [v.yaml]\n", "not allowed"),
     ],
 )
 def test_a_wrong_kustomization_is_refused_by_file_and_cause(kustomization: str, said: str) -> None:
@@ -61,7 +61,7 @@ def test_two_files_that_make_a_kustomization_are_refused() -> None:
 
 def test_a_file_beside_the_folder_is_not_read() -> None:
     files = {"a.yaml": CONFIG_MAP, "b/kustomization.yaml": "resources: [../a.yaml]\n"}
-    assert "outside of the kustomization's folder" in refusal(files, "b")
+    assert "outside the kustomization's folder" in refusal(files, "b")
 
 
 def test_a_base_elsewhere_is_read_and_a_cycle_through_it_is_not() -> None:
@@ -112,7 +112,7 @@ def test_a_component_works_on_what_uses_it() -> None:
     files["c/kustomization.yaml"] = f"{COMPONENT}namePrefix: z-\n"
     assert names(files) == ["ConfigMap/z-a"]
     assert "Component" in refusal({**files, "kustomization.yaml": "resources: [c]\n"})
-    assert "no Component" in refusal({**files, "c/kustomization.yaml": "resources: []\n"})
+    assert "not a Component" in refusal({**files, "c/kustomization.yaml": "resources: []\n"})
 
 
 def test_kinds_that_others_need_come_first_unless_asked_otherwise() -> None:

@@ -63,10 +63,10 @@ def test_a_merged_generator_keeps_nothing_but_data_labels_and_annotations() -> N
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        ("{template: {spec: {containers: [{name: c, env: [A=b]}]}}}", "containers/env holds 'A=b', not a map"),
-        ("{template: {spec: {volumes: [{name: v, configMap: x}]}}}", "volumes/configMap holds 'x', not a map"),
-        ("{template: {spec: {serviceAccountName: {a: b}}}}", "serviceAccountName holds a map that has no name"),
-        ("x", "spec holds 'x', not a map"),
+        ("{template: {spec: {containers: [{name: c, env: [A=b]}]}}}", "containers/env is 'A=b', not a map"),
+        ("{template: {spec: {volumes: [{name: v, configMap: x}]}}}", "volumes/configMap is 'x', not a map"),
+        ("{template: {spec: {serviceAccountName: {a: b}}}}", "serviceAccountName has a map without a name"),
+        ("x", "spec is 'x', not a map"),
     ],
 )
 def test_a_field_that_could_name_another_must_have_the_form_for_it(spec: str, said: str) -> None:
@@ -75,7 +75,7 @@ def test_a_field_that_could_name_another_must_have_the_form_for_it(spec: str, sa
 
 def test_a_subject_needs_a_name() -> None:
     text = "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: r}\n"
-    assert "subjects holds a map that has no name" in refusal("resources: [r.yaml]\n", r_yaml=f"{text}subjects: [{{}}]")
+    assert "subjects has a map without a name" in refusal("resources: [r.yaml]\n", r_yaml=f"{text}subjects: [{{}}]")
 
 
 def test_a_var_means_only_what_is_there_where_it_is_declared() -> None:
@@ -159,7 +159,7 @@ def test_a_var_may_lack_a_name() -> None:
 
 def test_a_namespace_needs_a_list_of_subjects() -> None:
     text = "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: r}\nsubjects: {name: x}\n"
-    assert "subjects are no list" in refusal("resources: [r.yaml]\nnamespace: ns\n", r_yaml=text)
+    assert "subjects must be a list" in refusal("resources: [r.yaml]\nnamespace: ns\n", r_yaml=text)
 
 
 SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: s}\n"
@@ -191,14 +191,14 @@ def test_a_patch_with_an_empty_document_in_front_is_refused() -> None:
 def test_a_list_that_may_hold_vars_holds_texts() -> None:
     entry = "resources: [a.yaml, d.yaml]\nvars: [{name: V, objref: {apiVersion: v1, kind: ConfigMap, name: a}}]\n"
     text = f"{HEAD}spec: {{template: {{spec: {{containers: [{{name: c, args: [--port, 80]}}]}}}}}}\n"
-    assert "is no text" in refusal(entry, d_yaml=text)
+    assert "is not a string" in refusal(entry, d_yaml=text)
 
 
 def test_a_patch_cannot_give_two_resources_one_name() -> None:
     other = CONFIG_MAP.replace("name: a", "name: b")
     patch = "{path: p.yaml, target: {kind: ConfigMap}, options: {allowNameChange: true}}"
     said = refusal(f"resources: [a.yaml, b.yaml]\npatches: [{patch}]\n", b_yaml=other, p_yaml=CONFIG_MAP)
-    assert "two resources one name" in said
+    assert "two resources the same name" in said
 
 
 def test_the_source_of_a_replacement_is_one_field() -> None:

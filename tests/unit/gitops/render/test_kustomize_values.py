@@ -97,10 +97,10 @@ def test_an_entry_that_is_made_for_its_brackets_has_the_type_that_they_look_like
     ("kustomization", "message", "line"),
     [
         ("resources: [from.yaml]\nopenapi: {version: v1.21.2, path: x.json}\n", "both a version and a path", 2),
-        ("resources: [from.yaml]\nreplacements:\n- path: x.json\n  source: {kind: ConfigMap}\n", "besides", 3),
+        ("resources: [from.yaml]\nreplacements:\n- path: x.json\n  source: {kind: ConfigMap}\n", "has a path and", 3),
         ("resources: [from.yaml]\nsortOptions:\n  order: fifo\n  legacySortOptions: {}\n", "legacySortOptions", 3),
-        ("resources: [from.yaml]\ncrds: [crd.yaml]\n", "apiVersion is no definition", 1),
-        ("resources: [from.yaml]\ntransformers: [sort.yaml]\n", "not among the kinds that are built in", 1),
+        ("resources: [from.yaml]\ncrds: [crd.yaml]\n", "apiVersion is not a definition", 1),
+        ("resources: [from.yaml]\ntransformers: [sort.yaml]\n", "not a built-in kind", 1),
     ],
 )  # fmt: skip
 def test_what_kustomize_refuses_is_refused_at_its_line(kustomization: str, message: str, line: int) -> None:
@@ -137,7 +137,7 @@ def test_metadata_alone_is_no_empty_kustomization_and_asks_for_nothing_unknown()
 def test_a_pattern_that_would_run_for_ages_is_refused(name: str) -> None:
     patch = '[{"op": "add", "path": "/x", "value": 1}]'
     entry = f"resources: [from.yaml]\npatches: [{{target: {{name: '{name}'}}, patch: '{patch}'}}]\n"
-    assert "too costly" in str(refusal(entry, from_yaml=SOURCE.replace("from", "a" * 5000)))
+    assert "too expensive" in str(refusal(entry, from_yaml=SOURCE.replace("from", "a" * 5000)))
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_replacements_into_their_own_source_take_what_was_there_and_end_at_a_siz
     text = f"{SOURCE}x: {{a: b}}\n"
     found = built("resources: [from.yaml]\nreplacements:\n" + entries[0], from_yaml=text)["ConfigMap"]["x"]
     assert found == {"a": "b", "y0": {"a": "b"}, "z0": {"a": "b"}}
-    with pytest.raises(LimitError, match="replace less"):
+    with pytest.raises(LimitError, match="use a smaller value"):
         built("resources: [from.yaml]\nreplacements:\n" + "".join(entries), from_yaml=text)
 
 

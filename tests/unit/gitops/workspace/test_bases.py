@@ -71,7 +71,7 @@ def test_a_file_above_stays_refused(top: Path, content: str) -> None:
     write(top / "apps/web/overlays/dev/kustomization.yaml", content)
     found = render()
     assert found.error is not None
-    assert "outside of the kustomization's folder" in found.said or "leads out of the folder" in found.said
+    assert "outside the kustomization's folder" in found.said or "leads out of the folder" in found.said
 
 
 def test_a_link_in_a_base_does_not_lead_to_a_file_elsewhere(top: Path) -> None:
@@ -79,7 +79,7 @@ def test_a_link_in_a_base_does_not_lead_to_a_file_elsewhere(top: Path) -> None:
     (top / "base" / "settings.yaml").unlink()
     (top / "base" / "settings.yaml").symlink_to("../secret.yaml")
     found = render()
-    assert found.error is not None and "outside of the kustomization's folder" in found.said
+    assert found.error is not None and "outside the kustomization's folder" in found.said
 
 
 def test_a_base_that_is_missing_is_told_as_missing(top: Path) -> None:

@@ -1,7 +1,7 @@
-"""A native Kustomize. In: a tree and the path of a kustomization in it. Out: what `kustomize build` gives.
+"""A native Kustomize build. In: a tree and the path of a kustomization in it. Out: the manifests of `kustomize build`.
 
-Never: runs a program, reaches the network, or reads outside of the tree; remote bases and charts come from functions
-that are passed in.
+Never: runs a program, uses the network, or reads outside the tree; remote bases and charts come from functions that
+the caller passes in.
 """
 
 from __future__ import annotations
@@ -44,16 +44,17 @@ def build(
     inflate: Inflate | None = None,
     tracer: Tracer | None = None,
 ) -> list[Manifest]:
-    """The manifests of the kustomization in a folder.
+    """Build the kustomization in a folder.
 
-    `order` holds where the kustomization does not say one itself. `options` are what an Application sets on top, with
-    build variables of `environment`, of which only those are looked up that are used. Without `fetch`, remote bases
-    are refused; without `inflate`, helmCharts. A `tracer` follows every field.
+    `order` applies unless the kustomization sets sortOptions. `options` are the Application's overrides; only the build
+    variables of `environment` that they use are looked up. Without `fetch`, remote bases are refused; without
+    `inflate`,
+    helmCharts are. A `tracer` follows every field.
     """
     grounds = Grounds(tree, fetch)
     spot = grounds.own.find("", path, path)
     if spot.kind != "folder" and spot.path:
-        raise RenderError("there is no such folder: correct the path", where=path)
+        raise RenderError("no such folder: correct the path", where=path)
     if options is not None:
         settings = for_cluster(settings, options.kube_version, options.api_versions)
     run = Build(grounds, settings, inflate)
@@ -69,8 +70,8 @@ def build(
 
 
 def trace(tree: Tree, path: str, **asked: Any) -> Trace:
-    """Who wrote each field of what a build gives that is asked for in the same words."""
-    from argosy.gitops.render.kustomize.field_tracing import FieldTracer  # late: a plain build needs none of it
+    """Trace every field to its origin, by running a build with the same arguments."""
+    from argosy.gitops.render.kustomize.field_tracing import FieldTracer  # a plain build does not need it
 
     tracer = FieldTracer()
     build(tree, path, tracer=tracer, **asked)
@@ -78,7 +79,7 @@ def trace(tree: Tree, path: str, **asked: Any) -> Trace:
 
 
 def _built(level: Accumulator, order: str) -> list[Manifest]:
-    # k8s: words that nobody knows ask for nothing.
+    # k8s: unknown words are ignored.
     wanted = level.build.metadata = frozenset(level.kustomization.listed("buildMetadata"))
     found = level.accumulate(Accumulated())
     resources = found.resources
@@ -107,7 +108,7 @@ def _overridden(level: Accumulator, options: KustomizeOptions, environment: Mapp
 def _finished(resource: Resource) -> Manifest:
     metadata = resource.manifest.get("metadata")
     if isinstance(metadata, dict) and "annotations" in metadata:
-        # k8s: kustomize takes annotations for text, whatever they look like.
+        # k8s: kustomize reads annotations as strings, whatever their YAML type.
         if metadata["annotations"]:
             metadata["annotations"] = resource.texts("annotations")
         else:

@@ -1,7 +1,7 @@
-"""A kustomization with all it stands on. In: a folder of a tree. Out: its resources, transformed, and what flows up.
+"""Accumulates a kustomization with its bases and components. In: a folder of a tree. Out: transformed resources.
 
-Never: a file outside of the kustomization that names it (unless the build allows that), a folder that is already
-being read, or the network; trees of remote bases come from whoever started the build.
+Never: a file outside the kustomization's folder (unless the build allows it), a folder that is already being read, or
+the network; the caller of the build provides the trees of remote bases.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _MOST_RESOURCES: Final = 50_000
 
 
 def open_folder(build: Build, spot: Spot, where: str, within: tuple[Spot, ...]) -> Accumulator:
-    """Read the kustomization of a folder."""
+    """Open the kustomization in a folder."""
     build.folders += 1
     if len(within) > _DEEPEST or build.folders > _MOST_FOLDERS:
-        message = f"kustomizations stand on more than {_DEEPEST} others or read {_MOST_FOLDERS} folders: flatten them"
+        message = f"more than {_DEEPEST} nested kustomizations or {_MOST_FOLDERS} folders: flatten them"
         raise LimitError(message, where=where)
     ground, folder, _ = spot
     file = kustomization_file(ground.tree, folder)
@@ -48,7 +48,7 @@ def open_folder(build: Build, spot: Spot, where: str, within: tuple[Spot, ...]) 
 
 
 class Accumulator(Level):
-    """Reads the resources of a folder and of all that it names, and transforms them."""
+    """Reads the resources of a folder and of everything it refers to, and transforms them."""
 
     def accumulate(self, into: Accumulated) -> Accumulated:
         try:
@@ -62,7 +62,7 @@ class Accumulator(Level):
         self.at = ("openapi",)
         openapi = kustomization.get("openapi") or {}
         if (version := openapi.get("version")) and version != _SCHEMAS:
-            raise RenderError(f"openapi.version is {version!r}: there is only {_SCHEMAS}", where=self.file)
+            raise RenderError(f"openapi.version is {version!r}: only {_SCHEMAS} is supported", where=self.file)
         if version and openapi.get("path"):
             raise RenderError("openapi has both a version and a path: keep one of them", where=self.file)
         if path := openapi.get("path"):
@@ -81,7 +81,7 @@ class Accumulator(Level):
             self.trace(into, each)
             into.resources.drop_empty()
         for _ in self.entries("validators"):
-            raise RenderError("validators run programs, which is refused: remove them", where=self.file)
+            raise RenderError("validators run programs, which is not allowed: remove them", where=self.file)
         found = [bound(each, into.resources, self.file, self.at) for each in self.entries("vars")]
         into.variables = declare(into.variables, found)
         if len(into.resources.listed) > _MOST_RESOURCES:
@@ -112,18 +112,18 @@ class Accumulator(Level):
     def _add_component(self, into: Accumulated, path: str) -> None:
         spot = self.find(path)
         if spot.kind != "folder":
-            what = f"{path} is no folder" if spot.kind else missing(path)
+            what = f"{path} is not a folder" if spot.kind else missing(path)
             raise RenderError(f"components: {what}", where=self.file)
         level = self.enter(spot, path)
         if not level.kustomization.is_component:
-            message = f"{path} is no Component: set its kind to Component, or list it in resources"
+            message = f"{path} is not a Component: set its kind to Component, or list it in resources"
             raise RenderError(message, where=self.file)
         level.accumulate(into)
 
     def enter(self, spot: Spot, path: str) -> Accumulator:
         if any(spot.holds(each) for each in self.within):
             place = spot.name or "the root folder"
-            raise RenderError(f"{path} is a cycle: {place} holds or is what uses it", where=self.file)
+            raise RenderError(f"{path} is a cycle: {place} is or contains its referrer", where=self.file)
         try:
             return open_folder(self.build, spot, self.file, self.within)
         except RenderError:

@@ -1,7 +1,7 @@
-"""A `kustomize` of another version, where settings name one: the program builds, confined, instead of us.
+"""Builds with an external `kustomize` program, for sources that request another version.
 
-In: a tree, a path, the program. Out: the manifests that it prints. Never: is used unless a setting names the program;
-reaches the network, so remote bases are out of its reach.
+In: a tree, a path, the program. Out: the manifests that it prints. Never: used unless a setting names the program;
+reaches the network, so remote bases are not available.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _SETTING = "kustomize.binary."
 
 
 def chosen(version: str, binaries: Mapping[str, str]) -> str:
-    """The program for the version that a source asks for; nothing where we build ourselves."""
+    """Return the program for the requested version; empty if the native build is used."""
     if version and version not in binaries:
-        message = f"no setting names a kustomize {version}; set {_SETTING}{version} in argosy-cm to its path"
+        message = f"kustomize {version} is not configured; set {_SETTING}{version} in argosy-cm to its path"
         raise RenderError(message, where="source.kustomize.version")
     return binaries.get(version or DEFAULT, "")
 
@@ -45,9 +45,9 @@ def build_with(
     arguments: Sequence[str] = (),
     limits: ProgramLimits = LIMITS,
 ) -> list[Manifest]:
-    """What `BINARY build PATH` prints; `arguments` are kustomize.buildOptions that were checked before.
+    """Run `BINARY build PATH`; `arguments` are kustomize.buildOptions that were checked before.
 
-    A setting of several words, such as `kubectl kustomize`, is all of the command but the path.
+    A setting of several words, such as `kubectl kustomize`, is the whole command except the path.
     """
     words = _words(binary)
     extra = _edited(tree, path, options, environment or {}) if options is not None else {}
@@ -61,18 +61,18 @@ def _words(binary: str) -> list[str]:
     try:
         words = shlex.split(binary)
     except ValueError as problem:
-        raise RenderError(f"{binary!r} is no command ({problem}); correct the quotes", where=_SETTING + "…") from None
+        raise RenderError(f"invalid command {binary!r} ({problem}); correct the quotes", where=_SETTING + "…") from None
     if not words:
-        raise RenderError("names no program; set the path of one", where=_SETTING + "…")
+        raise RenderError("is empty; set the path of a program", where=_SETTING + "…")
     return words if len(words) > 1 else [*words, "build"]
 
 
 def _edited(tree: Tree, path: str, options: KustomizeOptions, environment: Mapping[str, str]) -> dict[str, bytes]:
-    """The kustomization with what the Application sets; nothing if that is nothing: the program then reads the file."""
+    """Return the kustomization file with the Application's overrides; empty if they change nothing."""
     spot = Grounds(tree).own.find("", path, path)
     found = kustomization_file(tree, spot.path)
     if found is None:
-        return {}  # the program says it in its own words
+        return {}  # the program reports it
     file = located(tree, found, path or ".")[0]
     read = read_kustomization(tree.read(file), file)
     made = overridden(read, options, spot, lambda text: substitute(text, environment))

@@ -1,7 +1,7 @@
-"""One folder of a build: its kustomization, the files that it names, and what it hands to the folder that uses it.
+"""One kustomization of a build: its fields, the files it refers to, and the resources it passes to its parent.
 
-In: a build and a folder. Out: files and resources of that folder. Never: a file outside of the kustomization that names
-it, unless the build allows that; applies a transformer.
+In: a build and a folder. Out: files and resources of that folder.
+Never: reads a file outside the kustomization's folder unless the build allows it; applies a transformer.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from argosy.kube.objects import Manifest
 
 
 class Inflate(Protocol):
-    """Has Helm render the chart in a folder of a tree; `values` are paths in that tree or maps, the later wins."""
+    """Renders the chart in a folder of a tree with Helm; `values` are paths in that tree or mappings, the last wins."""
 
     def __call__(
         self,
@@ -50,7 +50,7 @@ class Inflate(Protocol):
 
 
 class Tracer(Protocol):
-    """Follows who wrote each field."""
+    """Follows each field through a build, to find the file that wrote it."""
 
     def read(self, text: bytes, file: str, resources: Sequence[Resource]) -> None: ...
 
@@ -61,7 +61,7 @@ class Tracer(Protocol):
 
 @dataclass
 class Accumulated:
-    """What a kustomization hands to the one that uses it."""
+    """The resources and configuration that a kustomization passes to its parent."""
 
     resources: Resources = field(default_factory=Resources)
     config: Config = EMPTY
@@ -74,7 +74,7 @@ class Accumulated:
 
 
 class Build:
-    """One run: where its files are, what it may do, and the limits over all of it."""
+    """One build: its trees, its permissions, and counters for its limits."""
 
     def __init__(self, grounds: Grounds, permits: Permits = NOTHING, inflate: Inflate | None = None) -> None:
         self.grounds = grounds
@@ -91,7 +91,7 @@ class Build:
 
 
 class Level(Cursor):
-    """One kustomization's folder."""
+    """The kustomization in one folder."""
 
     def __init__(self, build: Build, spot: Spot, kustomization: Kustomization, within: tuple[Spot, ...]) -> None:
         self.build = build
@@ -100,7 +100,7 @@ class Level(Cursor):
         self.within = within
 
     def mark(self, into: Accumulated, kind: str, plugin: Resource | None = None) -> None:
-        """Notes a transformer with every resource that there is, where someone wants to know."""
+        """Record a transformer with every current resource, if transformerAnnotations are requested, and trace it."""
         if CHANGES in self.build.metadata:
             step = Step(plugin.file, kind, plugin.name, plugin.namespace) if plugin else Step(self.file, kind)
             for each in into.resources.listed:
@@ -109,19 +109,19 @@ class Level(Cursor):
             self.trace(into)
 
     def trace(self, into: Accumulated, plugin: Resource | None = None) -> None:
-        """Lets whoever follows fields see what the entry at hand, or a transformer, has done."""
+        """Tell the tracer that the current entry, or a transformer plug-in, has been applied."""
         if self.build.tracer is not None:
             self.at = plugin.notes.get("entry", self.at) if plugin else self.at
             self.build.tracer.step(self, into.resources.listed, plugin)
 
     def find(self, path: str) -> Spot:
-        """What a path of this kustomization names, here or in a remote base."""
+        """Locate a path of this kustomization, in this tree or in a remote base."""
         if "://" in path and (remote := self.build.grounds.find(path, self.file)):
             return remote
         here = self.spot.ground.find(self.spot.path, path, self.file)
         if not here.kind:
             self.refuse_submodule(here)
-        # k8s: a file is a file, whatever its name looks like.
+        # k8s: an existing file wins, even if its name looks like a URL.
         if here.kind == "file" or is_plain_path(path):
             return here
         return self.build.grounds.find(path, self.file) or here
@@ -136,13 +136,13 @@ class Level(Cursor):
         return self.spot.ground.name(posixpath.normpath(f"{self.spot.path}/{path}".lstrip("/")))
 
     def read(self, path: str) -> bytes:
-        """A file beside the kustomization or below it."""
+        """Read a file in the kustomization's folder or below."""
         return self.file_at(path).read()
 
     def file_at(self, path: str) -> Spot:
         spot = self.find(path)
         if spot.kind != "file":
-            raise RenderError(f"{path} is no file: name one" if spot.kind else missing(path), where=self.file)
+            raise RenderError(f"{path} is not a file: use a file" if spot.kind else missing(path), where=self.file)
         return self.permitted(spot, path)
 
     def resources_of(self, spot: Spot) -> list[Resource]:
@@ -153,10 +153,10 @@ class Level(Cursor):
         return found
 
     def permitted(self, spot: Spot, path: str = "") -> Spot:
-        # k8s: what a remote base holds never leaves its folders, whatever is permitted here.
+        # k8s: a remote base never reads outside its folders, whatever is permitted here.
         is_free = self.build.permits.reads_anywhere and not spot.ground.url
         if spot.ground is self.spot.ground and not is_free and not self.spot.holds(spot):
-            message = f"{path or spot.path} is outside of the kustomization's folder: move it there, or make it a base"
+            message = f"{path or spot.path} is outside the kustomization's folder: move it there, or make it a base"
             raise RenderError(message, where=self.file)
         return spot
 

@@ -1,6 +1,6 @@
-"""What `buildMetadata` asks for: where each manifest comes from and what changed it. In: notes. Out: annotations.
+"""Adds the annotations of `buildMetadata`: origin and transformations. In: records. Out: annotations and labels.
 
-Never: written unless the kustomization that is built asks.
+Never: adds them unless the kustomization that is built requests them.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from argosy.gitops.render.kustomize.resource import Resource
 ORIGIN: Final = "originAnnotations"
 CHANGES: Final = "transformerAnnotations"
 MANAGED: Final = "managedByLabel"
-_VERSION: Final = "kustomize-(devel)"  # k8s: what kubectl's build of kustomize calls itself
+_VERSION: Final = "kustomize-(devel)"  # k8s: how kubectl's built-in kustomize names itself
 
 
 class Step(NamedTuple):
-    """A generator or a transformer, and the file that asks for it."""
+    """A generator or a transformer, and the file that configures it."""
 
     file: str
     kind: str
@@ -66,7 +66,7 @@ def _entry(lines: list[str]) -> list[str]:
 
 def _located(field: str, file: str, root: str) -> list[str]:
     url, ref, path = parted(file)
-    # k8s: in a remote base the path is that of its repository.
+    # k8s: in a remote base the path is relative to its repository.
     place = f"{field}: {path if url else _relative(path, root)}"
     if not url:
         return [place]

@@ -1,6 +1,7 @@
-"""Where the files of a build are: in the source's own tree, or in that of a remote base.
+"""The trees of a build: the source's own tree, and those of remote bases.
 
-In: paths. Out: what is there, and how messages name it. Never: a path of one tree looked up in another.
+In: paths and URLs. Out: locations in these trees, and their names in messages.
+Never: looks up a path of one tree in another.
 """
 
 from __future__ import annotations
@@ -23,21 +24,21 @@ from argosy.gitops.render.kustomize.tree_paths import is_within, joined, located
 from argosy.gitops.render.lfs_check import refuse_pointer
 
 Fetch = Callable[[str, str], Tree]
-"""The tree of a repository, by its URL and a ref."""
+"""Fetches the tree of a repository by URL and ref."""
 
 _MOST_REMOTES: Final = 100
 
 
 @dataclass(frozen=True, eq=False)
 class Ground:
-    """A tree that files of a build come from; the source's own has no URL."""
+    """A tree with files of a build; the source's own tree has no URL."""
 
     tree: Tree
     url: str = ""
     ref: str = ""
 
     def name(self, path: str) -> str:
-        """The file as messages, origins and notes name it."""
+        """Format a file for messages and origins."""
         return f"{self.url}//{path}?ref={self.ref}" if self.url else path
 
     def find(self, folder: str, path: str, where: str) -> Spot:
@@ -46,7 +47,7 @@ class Ground:
 
 
 class Spot(NamedTuple):
-    """A path of a ground, and whether a file, a folder or nothing is there."""
+    """A path in a tree, and its kind: `file`, `folder` or `` (no such path)."""
 
     ground: Ground
     path: str
@@ -64,7 +65,7 @@ class Spot(NamedTuple):
 
 
 def parted(name: str) -> tuple[str, str, str]:
-    """URL, ref and path of a file that a ground has named; the first two are empty for the source's own."""
+    """Split a formatted file into URL, ref and path; URL and ref are empty for the source's own tree."""
     rest, mark, ref = name.rpartition("?ref=")
     if not mark:
         return "", "", name
@@ -73,7 +74,7 @@ def parted(name: str) -> tuple[str, str, str]:
 
 
 class Grounds:
-    """The source's own tree, and those of the remote bases that were met; each is fetched once."""
+    """The source's own tree, and the trees of remote bases; each remote is fetched once."""
 
     def __init__(self, tree: Tree, fetch: Fetch | None = None) -> None:
         self.own = Ground(tree)
@@ -81,27 +82,27 @@ class Grounds:
         self._known: dict[tuple[str, str], Ground] = {}
 
     def find(self, text: str, where: str) -> Spot | None:
-        """What an address names in another repository; None for a path, which is of the tree that it is read in."""
+        """Locate a URL in a remote repository; None if the text is a local path."""
         if is_plain_path(text):
             return None
         if has_password(text):
-            raise RenderError("an address has a password in it: put that into a repository Secret", where=where)
+            raise RenderError("a remote base's URL has a password: move it to a repository Secret", where=where)
         if is_plain_file(text):
-            message = f"{text} is a remote file, and only repositories are fetched: copy it here"
+            message = f"{text} is a remote file, and only Git repositories are fetched: copy it here"
             raise RenderError(message, where=where)
         remote = remote_of(text)
         if remote is None:
             if looks_remote(text):
-                message = f"{text} is remote and names no repository: write https://HOST/OWNER/NAME//PATH?ref=REF"
+                message = f"{text} is remote but not a repository: write https://HOST/OWNER/NAME//PATH?ref=REF"
                 raise RenderError(message, where=where)
             return None
         spot = self._ground(remote, text, where).find("", remote.path, where)
         if spot.kind and (spot.kind == "file") != remote.is_file:
-            raise RenderError(f"{text} names a {spot.kind}: name a folder with a kustomization", where=where)
+            raise RenderError(f"{text} is a {spot.kind}: use a folder with a kustomization", where=where)
         return spot
 
     def read(self, name: str) -> bytes:
-        """The file that a ground has named so."""
+        """Read a file by its formatted name."""
         url, ref, path = parted(name)
         ground = self._known.get((url, ref), self.own)
         return ground.tree.read(located(ground.tree, path, name)[0])
@@ -117,7 +118,7 @@ class Grounds:
         try:
             tree = self._fetch(remote.url, remote.ref)
         except SourceError as error:
-            # Its kind is kept: it says whether trying again can help.
-            raise type(error)(f"{text} cannot be had: {error.message}", where=where) from error
+            # Keep the type of the error: it says if a retry can help.
+            raise type(error)(f"cannot fetch {text}: {error.message}", where=where) from error
         ground = self._known[remote.url, remote.ref] = Ground(tree, remote.url, remote.ref)
         return ground

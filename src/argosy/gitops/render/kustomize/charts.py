@@ -1,7 +1,7 @@
-"""Charts that a kustomization inflates (`helmCharts`).
+"""Inflates the charts of a kustomization (`helmCharts`).
 
-In: its entries, and a function that has Helm render a chart. Out: resources. Never: a chart that is not in the
-repository; none is pulled.
+In: its entries, and a function that renders a chart with Helm. Out: resources. Never: a chart outside the repository;
+charts are not pulled.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _LEGACY: Final = {
 
 
 def wanted(kustomization: Kustomization) -> list[Fields]:
-    """The charts of a kustomization, each with the folder that charts are in."""
+    """Return the charts of a kustomization, each with its chartHome."""
     legacy = kustomization.listed("helmChartInflationGenerator")
     homes = [each["chartHome"] for each in legacy if each.get("chartHome")]
-    # k8s: of the old form the last folder holds for all, and only where the new form does not name one.
+    # k8s: the last chartHome of the deprecated form applies to all charts, unless helmGlobals is set.
     globals_ = kustomization.get("helmGlobals")
     home = (globals_ or {}).get("chartHome") if globals_ is not None else homes[-1] if homes else ""
     charts = [*kustomization.listed("helmCharts"), *map(_modern, legacy)]
@@ -53,7 +53,7 @@ def inflated(level: Level, chart: Fields, where: str) -> list[Resource]:
         message = "helmCharts need --enable-helm: add it to kustomize.buildOptions, or use a Helm source for the chart"
         raise RenderError(message, where=where)
     if not name:
-        raise RenderError("an entry of helmCharts has no name: name the chart", where=where)
+        raise RenderError("an entry of helmCharts has no name: add it", where=where)
     folder = _folder(level, chart, where)
     release, values = _release(chart, where), _values(level, chart, folder, where)
     try:
@@ -72,7 +72,7 @@ def inflated(level: Level, chart: Fields, where: str) -> list[Resource]:
     except RenderError as error:
         if not folder.ground.url:
             raise
-        # What Helm says is of files in the chart's own tree.
+        # Helm reports files of the chart's own tree.
         raise RenderError(error.message, where=folder.ground.name(error.where), line=error.line) from error
     return resources_of_manifests(manifests, folder.name)
 
@@ -82,12 +82,12 @@ def _release(chart: Fields, where: str) -> str:
     if name and template:
         raise RenderError(f"chart {chart['name']} has releaseName and nameTemplate: keep one of them", where=where)
     if "{{" in template:
-        raise RenderError(f"nameTemplate {template!r} is not worked out here: write the name itself", where=where)
+        raise RenderError(f"nameTemplate {template!r} is not supported: set releaseName", where=where)
     return name or template
 
 
 def _folder(level: Level, chart: Fields, where: str) -> Spot:
-    """k8s: a chart of which repository and version are known is in a folder of that version."""
+    """k8s: a chart with a repo and a version is in a folder of that version."""
     name, version, repository = chart["name"], chart.get("version"), chart.get("repo")
     home = chart["chartHome"].rstrip("/")
     if repository and version:
@@ -100,7 +100,7 @@ def _folder(level: Level, chart: Fields, where: str) -> Spot:
     place = f"{home}/{name}-{version}" if repository and version else home
     pull = f"helm pull {name} --untar --untardir {place}"
     pull += "".join(f" --{flag} {each}" for flag, each in (("repo", repository), ("version", version)) if each)
-    message = f"there is no chart {name} in {place}, and charts are not pulled: commit it, such as with `{pull}`"
+    message = f"there is no chart {name} in {place}, and charts are not pulled: run `{pull}` and commit it"
     raise RenderError(message, where=where)
 
 
@@ -118,7 +118,7 @@ def _values(level: Level, chart: Fields, folder: Spot, where: str) -> list[str |
     if mode not in _MERGES:
         raise RenderError(f"valuesMerge is {mode!r}: it must be one of {', '.join(_MERGES)}", where=where)
     if not isinstance(inline, dict):
-        raise RenderError("valuesInline must be a map of values", where=where)
+        raise RenderError("valuesInline must be a mapping", where=where)
     more = [_given(level.file_at(each), folder) for each in chart.get("additionalValuesFiles") or ()]
     if inline and mode == "replace":
         return [inline, *more]
@@ -131,7 +131,7 @@ def _own_values(level: Level, chart: Fields, folder: Spot) -> Spot:
         return level.file_at(chart["valuesFile"])
     spot = folder.ground.find(folder.path, "values.yaml", level.file)
     if spot.kind != "file":
-        raise RenderError(f"{folder.name} has no values.yaml: add it, or name a valuesFile", where=level.file)
+        raise RenderError(f"{folder.name} has no values.yaml: add it, or set valuesFile", where=level.file)
     return spot
 
 
@@ -140,7 +140,7 @@ def _given(file: Spot, folder: Spot) -> str | Mapping[str, Any]:
 
 
 def _merged(file: Spot, inline: Fields, mode: str) -> Fields:
-    """k8s: merged as a strategic patch is: a null takes away what the file has, and a list stands for the whole."""
+    """k8s: merged as a strategic merge patch: a null removes a value of the file, a list replaces the list."""
     values, nulls = read_values(file.read(), file.name)
     under, over = (values, inline) if mode == "override" else (_copied(inline), values)
     without_blanks(under, None, nulls if mode == "override" else None)

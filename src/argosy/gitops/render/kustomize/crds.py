@@ -1,4 +1,4 @@
-"""What `crds` and `openapi` files say. In: OpenAPI documents. Out: field specs, schemas. Never: validates with them."""
+"""Reads the files of `crds` and `openapi`. In: OpenAPI documents. Out: field specs and schemas. Never: validates."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def _document(text: bytes, file: str) -> dict[str, Any]:
     except ManifestError as error:
         raise RenderError(error.message, where=error.where, line=error.line) from error
     if not isinstance(value, dict):
-        raise RenderError("is no OpenAPI document: expected a map with definitions", where=file)
+        raise RenderError("is not an OpenAPI document: expected a mapping with definitions", where=file)
     return value
 
 
 def crd_config(text: bytes, file: str) -> Config:
-    """Where custom resources name others, by the marks in their schemas."""
+    """Find the fields of custom resources that refer to other objects, by the extensions in their schemas."""
     definitions = _document(text, file)
     specs: dict[str, list[FieldSpec]] = {}
     references: list[tuple[Gvk, tuple[FieldSpec, ...]]] = []
@@ -58,7 +58,7 @@ def crd_config(text: bytes, file: str) -> Config:
 def _check_definition(name: str, wrapped: Any, file: str) -> None:
     parts = wrapped if isinstance(wrapped, dict) else {"Schema": wrapped}
     if any(not isinstance(parts.get(part), form | None) for part, form in _PARTS.items()):
-        message = f"{name} is no definition with a Schema: correct it; CustomResourceDefinitions belong in resources"
+        message = f"{name} is not a definition with a Schema: correct it; list CustomResourceDefinitions in resources"
         raise Fault(message, where=file, inside=(name,), number=0)
 
 

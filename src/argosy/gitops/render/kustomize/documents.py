@@ -1,4 +1,4 @@
-"""Manifests of a file. In: text. Out: resources. Never: a document that has no kind or no name."""
+"""Reads resources from a file. In: text. Out: resources. Never: a document without a kind or a name."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _LARGEST: Final = 4 * 1024 * 1024
 
 
 class _Read(NamedTuple):
-    """Manifests as JSON, and for each how its annotations are written where they are no text."""
+    """Manifests as JSON, and for each the source text of its annotations that are not strings."""
 
     data: bytes
     written: list[dict[str, str]]
 
 
 class _Kept:
-    """What was read of files lately, as JSON, because reading that again is fast and gives a copy."""
+    """Caches recently read files as JSON, because parsing JSON is fast and returns a copy."""
 
     def __init__(self) -> None:
         self._found: OrderedDict[str, _Read] = OrderedDict()
@@ -48,7 +48,7 @@ _KEPT: Final = _Kept()
 
 
 def read_resources(text: bytes, file: str, id: str = "") -> list[Resource]:
-    """Every resource of a file, those in lists last."""
+    """Read all resources of a file; items of Lists come last."""
     known = _KEPT.get(id) if id else None
     if known is not None:
         values: list[Any] = orjson.loads(known.data)
@@ -69,7 +69,7 @@ def read_resources(text: bytes, file: str, id: str = "") -> list[Resource]:
 
 
 def resources_of_manifests(manifests: Sequence[dict[str, Any]], file: str) -> list[Resource]:
-    """Resources of what another tool made."""
+    """Build resources from the output of another tool."""
     try:
         return [_resource(each, file, {}, {}) for each in _manifests(list(manifests), file)]
     except _NoManifest as fault:
@@ -77,18 +77,18 @@ def resources_of_manifests(manifests: Sequence[dict[str, Any]], file: str) -> li
 
 
 def read_values(text: bytes, file: str) -> tuple[dict[str, Any], Nulls]:
-    """The values for a chart, and which nulls are written out."""
+    """Read the values of a chart, and which nulls are explicit."""
     documents = _documents(text, file)
     value = documents[0] if documents else None
     if not isinstance(value, dict):
-        raise RenderError("is no map of values: write NAME: VALUE in it", where=file)
+        raise RenderError("must be a mapping: write NAME: VALUE", where=file)
     return value, Marks(documents[:1], text).nulls
 
 
 def refuse_directive(text: bytes, file: str) -> None:
-    """k8s: files are cut at `---` before they are read, and so a directive stands alone."""
+    """k8s: files are split at `---` before parsing, so a directive would be a document of its own."""
     if text[:5] == b"%YAML":
-        raise RenderError("begins with a directive of YAML: remove it", where=file, line=1)
+        raise RenderError("starts with a YAML directive: remove it", where=file, line=1)
 
 
 def _documents(text: bytes, file: str) -> list[Any]:
@@ -106,7 +106,7 @@ class _NoManifest(Exception):
 
 
 def _line(text: bytes, documents: list[Any], number: int) -> int:
-    """Where the document of a number starts, items of lists counted behind the documents."""
+    """Return the line where a document starts; items of Lists are numbered after all documents."""
     marked, place = marked_queue(text), number - 1 - sum(each is None for each in documents[:number])
     return marked[place].line if place < len(marked) else 1
 
@@ -141,7 +141,7 @@ def _written(value: dict[str, Any], marks: Marks) -> dict[str, str]:
     annotations = value["metadata"].get("annotations")
     texts = marks.texts(annotations)
     for key, text in texts.items():
-        if type(annotations[key]) is str:  # a date, which is a text in another form
+        if type(annotations[key]) is str:  # a date, whose value is a string in another format
             annotations[key] = text
     return {key: "" if text == "~" else text for key, text in texts.items()}
 

@@ -1,11 +1,11 @@
-"""Elements of one key in lists that have keys. In: a manifest and a strategic patch. Out: both without doubles.
+"""Removes list elements with duplicate merge keys. In: a manifest and a strategic merge patch. Out: both, deduplicated.
 
-Never: a list without keys, or one with an element that has none.
+Never: changes a list without merge keys, or one with an element that lacks them.
 
-k8s: a strategic patch, whatever it is about, leaves one element of a key in every such list of the manifest: the last,
-in the place of the first or, where there are two keys, in its own. A patch of an element that was there twice changes
-nothing, unless it deletes it. Of elements that the patch has twice, the first counts. What only the patch has is merged
-with itself.
+k8s: any strategic merge patch leaves one element per key in every such list of the manifest: the last one, at the
+position of the first or, with two merge keys, at its own. A patch of a duplicate element changes nothing, unless it
+deletes it. Of duplicate elements in the patch, the first counts. Elements that only the patch has are merged with
+themselves.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _Name = tuple[str, ...]
 
 
 def without_doubles(manifest: Any, patch: Any, schema: Node | None) -> None:
-    """Changes both in place, so that merging them gives what kustomize's merge gives."""
+    """Change both in place, so that merging them gives the same result as kustomize."""
     if schema is None or type(manifest) is not dict:
         return
     given = patch if type(patch) is dict else {}
@@ -46,7 +46,7 @@ def _list(target: list[Any], patch: Any, schema: Node) -> None:
     if not keys:
         return
     if any(each.keys() == {"$patch"} for each in target):
-        return  # what only the patch has, with a word about the whole list
+        return  # a new list from the patch, with a directive for the whole list
     if len(keys) > 1 and not given and not all(_name(each, keys) for each in target):
         target[:] = walked(target, [], schema.keys, lambda old, _: old)
         return
@@ -62,7 +62,7 @@ def _list(target: list[Any], patch: Any, schema: Node) -> None:
 
 
 def _only_last(target: list[Any], keys: list[str]) -> set[_Name]:
-    """Names that were there more than once."""
+    """Keep the last element per key, and return the duplicate keys."""
     found: dict[_Name, Any] = {}
     double: set[_Name] = set()
     for each in target:
@@ -97,6 +97,6 @@ def _only_first(patch: list[Any], keys: list[str], double: set[_Name]) -> dict[_
 
 
 def _name(element: dict[str, Any], keys: list[str]) -> _Name:
-    """Empty where the element lacks a key."""
+    """Return the values of the merge keys; empty if the element lacks one."""
     found = tuple(str(element[key]) for key in keys if element.get(key) is not None)
     return found if len(found) == len(keys) else ()

@@ -1,6 +1,6 @@
-"""Which entry of a kustomization is being worked on. In: its fields. Out: the place of an entry in the file.
+"""Tracks which entry of a kustomization is being processed. In: its fields. Out: the entry's path in the file.
 
-Never: reads the file; whoever asks for a line does.
+Never: reads the file; `error_lines` finds the line.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from argosy.gitops.render.kustomize.kustomization_file import Kustomization
 
 
 class Cursor:
-    """A kustomization, and the entry at hand, for whoever asks what is wrong or who wrote it."""
+    """A kustomization and its current entry, for error messages and origins."""
 
     def __init__(self, kustomization: Kustomization) -> None:
         self.kustomization = kustomization
         self.file = kustomization.file
-        self.own = kustomization.fields  # as the file has them, whatever is set on top
+        self.own = kustomization.fields  # as in the file, without the Application's overrides
         self.at: Path = ()
 
     def entries(self, field: str) -> Iterator[Any]:
-        """The entries of a list, each of them the one at hand while it is."""
+        """Iterate over a list field; each entry is the current one while it is processed."""
         for number, each in enumerate(self.kustomization.listed(field)):
             self.at = (field, number)
             yield each
@@ -35,7 +35,7 @@ class Cursor:
         return value
 
     def written_at(self) -> Path | None:
-        """Where the file has the entry at hand; None where it was set on top."""
+        """Return the path of the current entry in the file; None if the Application set it."""
         at = self.at
         if not at or self.kustomization.fields is self.own:
             return at
@@ -47,7 +47,7 @@ class Cursor:
         return None if place is None else (at[0], place, *at[2:])
 
     def locate(self, error: UserError, read: Read) -> None:
-        """Gives an error the place of the entry at hand, if nothing nearer is known."""
+        """Set the line of an error to the current entry, unless a closer location is known."""
         at = self.written_at()
         if at is None and error.where in ("", self.file):
             error.where = APPLICATION

@@ -1,6 +1,6 @@
-"""Errors find their line. In: an error, and the entry of a kustomization that was being worked on. Out: its place.
+"""Finds the line of an error. In: an error, and the entry of a kustomization that was processed. Out: file and line.
 
-Never: looks for a line while nothing is wrong.
+Never: searches for a line unless there is an error.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from argosy.kube.objects.field_lines import Lines, Marked
 Path = tuple[str | int, ...]
 Read = Callable[[str], bytes]
 APPLICATION: Final = "source.kustomize"
-"""The place of what an Application sets on top of the file."""
+"""Location of fields that an Application overrides."""
 _YESTERDAY: Final = {"resources": "bases", "images": "imageTags", "helmCharts": "helmChartInflationGenerator"}
 
 
 class Fault(RenderError):
-    """An error that knows what is wrong in a file, but not the line.
+    """An error at a path in a file whose line is not known yet.
 
-    `inside` is a path below the entry at hand, or in the file's document of this number. `about` is kind and name of
-    a manifest of the file. `said_at` is a line of a text that may stand within a kustomization.
+    `inside` is a path below the current entry, or in the file's document with index `number`. `about` is kind and name
+    of a
+    manifest in the file. `said_at` is a line of a text that may be embedded in a kustomization.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class Fault(RenderError):
 
 
 def within(error: UserError, *steps: str | int, number: int | None = None) -> UserError:
-    """The same error, told to be below these steps, in the document of this number."""
+    """Return the error with these steps before its path, in the document with index `number`."""
     if error.line:
         return error
     if not isinstance(error, Fault):
@@ -54,7 +55,7 @@ def within(error: UserError, *steps: str | int, number: int | None = None) -> Us
 
 
 def placed(error: UserError, text: bytes) -> UserError:
-    """The error with its line in the text of the file that it names."""
+    """Return the error with its line in the text of its file."""
     if not error.line:
         documents = _lines(text).documents
         inside = error.inside if isinstance(error, Fault) else ()
@@ -64,7 +65,7 @@ def placed(error: UserError, text: bytes) -> UserError:
 
 
 def locate(error: UserError, file: str, at: Path, read: Read) -> None:
-    """Gives an error without a line that of what it is about: the entry of the kustomization, if nothing is nearer."""
+    """Set the line of an error that has none: the closest known location, else the entry of the kustomization."""
     error.where = error.where or file
     if error.line or error.where == APPLICATION:
         return
@@ -86,7 +87,7 @@ def _line_here(error: UserError, text: bytes, at: Path) -> int:
     lines = _lines(text)
     if not isinstance(error, Fault):
         return line_in(lines, at)
-    if error.inside[:1] == ("vars",):  # they are looked at again when all else is done
+    if error.inside[:1] == ("vars",):  # vars are resolved after everything else
         return line_in(lines, error.inside)
     held = (*at, "patch") if at[:1] in (("patches",), ("patchesJson6902",)) else at
     if error.said_at:
@@ -99,14 +100,14 @@ def _line_here(error: UserError, text: bytes, at: Path) -> int:
 
 
 def line_in(lines: Lines, path: Path) -> int:
-    """The line of a field of a kustomization, also where the file says it in yesterday's words."""
+    """Return the line of a field of a kustomization, also if the file uses a deprecated field name."""
     if not lines.documents:
         return 1
     return lines.documents[0].at(spelled(lines.documents[0], path))[0].line
 
 
 def spelled(top: Marked, path: Path) -> Path:
-    """k8s: bases are resources that come last, imageTags are images."""
+    """k8s: bases are appended to resources, imageTags to images."""
     if len(path) < 2 or path[0] not in _YESTERDAY or not isinstance(path[1], int):
         return path
     listed = top.field(str(path[0]))
@@ -122,7 +123,7 @@ def _line_of(error: Fault, text: bytes, about: tuple[str, str]) -> int:
 
 
 def marked_queue(text: bytes) -> list[Marked]:
-    """Documents in the order in which they are looked at: items of lists come after the rest."""
+    """List documents in the order in which they are processed: items of Lists come last."""
     queue = list(_lines(text).documents)
     for each in queue:
         items = listed_items(each)

@@ -1,6 +1,6 @@
-"""Who wrote what a step changed. In: the entry of the kustomization that was worked on. Out: guides to lines.
+"""Finds the line that wrote a changed field. In: the entry of the kustomization that was processed. Out: FieldAuthors.
 
-Never: used unless somebody traces.
+Never: used unless origins are requested.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from argosy.gitops.render.origins import KEYS, Guide
 from argosy.kube.objects.field_lines import Marked
 
 Place = Callable[[int], Origin]
-"""The origin for a line of the file at hand."""
+"""Returns the origin of a line in the current file."""
 Tree = Mapping[str, Any]
-"""Origins in maps of maps, by the fields that they are for."""
+"""Origins in nested maps, by field name."""
 IDENTITY: Final = ("apiVersion", "kind", "name", "namespace")
 _ENTRY: Final = ("newTag", "digest", "newName", "tagSuffix", "count")
 
 
 def line_of_entry(entry: Marked) -> int:
-    """Of an image or a replica count: the line to edit."""
+    """Return the line to edit for an image or a replica count."""
     fields = (entry.field(name) for name in _ENTRY)
     return next((each.line for each in fields if each is not None), entry.line)
 
 
 class EntriesGuide(Guide):
-    """Labels or annotations: each was written on its own line."""
+    """Labels or annotations, each with its own line."""
 
     __slots__ = ("_entries",)
 
@@ -40,7 +40,7 @@ class EntriesGuide(Guide):
 
 
 class TreeGuide(Guide):
-    """Fields of which each has an origin that is known."""
+    """Fields with known origins."""
 
     __slots__ = ("_tree",)
 
@@ -56,7 +56,9 @@ class TreeGuide(Guide):
 
 
 class PatchGuide(Guide):
-    """A strategic patch, or a value that an operation sets. Names that only say what is meant are not set by it."""
+    """A strategic merge patch, or the value of a JSON patch operation. Identifying names are not attributed to the
+    patch.
+    """
 
     __slots__ = ("_marked", "_names", "_patch", "_place")
 
@@ -85,7 +87,7 @@ class PatchGuide(Guide):
 
 
 def _covers(value: Any, patch: Any) -> bool:
-    """Whether an element of a list has all that one of the patch asks for."""
+    """True if a list element has everything that an element of the patch sets."""
     if type(patch) is dict:
         asked = {name: each for name, each in patch.items() if each is not None and not name.startswith("$")}
         return type(value) is dict and all(name in value and _covers(value[name], each) for name, each in asked.items())
@@ -93,7 +95,7 @@ def _covers(value: Any, patch: Any) -> bool:
 
 
 class _Operation:
-    """What is left of an operation's path below where a guide is."""
+    """A JSON patch operation, with the rest of its path below the current author."""
 
     __slots__ = ("line", "marked", "steps", "value")
 
@@ -119,7 +121,7 @@ def operations_guide(operations: Sequence[Any], marked: Marked, place: Place) ->
 
 
 class OperationsGuide(Guide):
-    """Operations of a JSON patch: the last that sets a field wrote it."""
+    """Operations of a JSON patch: the last one that sets a field wrote it."""
 
     __slots__ = ("_operations", "_place")
 
@@ -132,7 +134,7 @@ class OperationsGuide(Guide):
         return self._of([each for each in self._operations if each.steps[:1] == [name]])
 
     def element(self, place: int, value: Any) -> Guide:
-        # Places move while operations run: one that sets this very value is surer than one that names the place.
+        # Indexes shift while operations run: an operation with an equal value is more certain than one with this index.
         sets = [each for each in self._operations if len(each.steps) == 1 and each.value == value]
         deep = [each for each in self._operations if len(each.steps) > 1 and each.steps[0] == str(place)]
         return self._of([*deep, *sets])

@@ -1,6 +1,6 @@
-"""The field specs in force. In: the default table, files named in `configurations`. Out: specs by transformer and kind.
+"""The transformer configuration in effect. In: the default table, and the files of `configurations`.
 
-Never: changes; a merge gives a new one.
+Out: field specs by transformer and kind. Never: changes; a merge returns a new configuration.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NameReferences = tuple[tuple[Gvk, tuple[FieldSpec, ...]], ...]
 
 
 class Config:
-    """Field specs by the transformer that uses them."""
+    """Field specs by transformer."""
 
     __slots__ = ("_by_kind", "forms", "name_references", "specs")
 
@@ -82,7 +82,7 @@ _COMPLETE: Final[set[Config]] = set()
 
 @lru_cache(1)
 def default_config() -> Config:
-    # Beside this file, and not by importlib.resources: to import that takes longer than many a build.
+    # Read by path: importing importlib.resources takes longer than many a build.
     table = json.loads(Path(__file__).with_name("data").joinpath("fieldspecs.json").read_text("utf-8"))
     references = tuple((Gvk(*target), tuple(map(_from_row, rows))) for target, rows in table.pop("nameReference"))
     plain = Config({name: tuple(map(_from_row, rows)) for name, rows in table.items()}, references)

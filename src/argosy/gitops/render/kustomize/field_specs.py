@@ -1,6 +1,6 @@
-"""Which fields a transformer touches, and the walk to them. In: specs and a manifest. Out: the fields found.
+"""Field specs of transformers, and the walk to their fields. In: specs and a manifest. Out: visited fields.
 
-Never: makes a list.
+Never: creates a list.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ def spec_of(given: dict[str, Any]) -> FieldSpec:
 
 
 def merged(old: Iterable[FieldSpec], new: Iterable[FieldSpec]) -> list[FieldSpec]:
-    """k8s: a new spec is dropped where an old one has its path and is of a kind that the new one selects."""
+    """k8s: a new spec is dropped if an old one has its path and a kind that the new one selects."""
     found = list(old)
     for spec in new:
         same = next((each for each in found if each.path == spec.path and each.gvk.is_selected_by(spec.gvk)), None)
         if same is None:
             found.append(spec)
         elif same.create != spec.create:
-            raise RenderError(f"two specs of the field {spec.path} differ in `create`: make them agree")
+            raise RenderError(f"two specs of the field {spec.path} differ in `create`: make them equal")
     return found
 
 
@@ -45,24 +45,24 @@ def ordered(specs: Iterable[FieldSpec]) -> list[FieldSpec]:
 
 @lru_cache(4096)
 def steps_of(path: str) -> tuple[tuple[str, bool], ...]:
-    """The names on a path, each with whether it must be a list."""
-    # k8s: a slash in front is no part of the path.
+    """Split a path into names, each with True if it must be a list."""
+    # k8s: a leading slash is ignored.
     parts = [part.replace("\0", "/") for part in path.removeprefix("/").replace("\\/", "\0").split("/")]
     if "*" in parts:
-        raise RenderError(f"the field path {path!r} has a `*`: lists are walked without one")
+        raise RenderError(f"the field path {path!r} has a `*`: remove it, lists are traversed without it")
     if "" in parts or "[]" in parts:
-        raise RenderError(f"the field path {path!r} has a field without a name: correct it")
+        raise RenderError(f"the field path {path!r} has an empty field name: correct it")
     return tuple((part.removesuffix("[]"), part.endswith("[]")) for part in parts)
 
 
 def check_single(holder: dict[str, Any], name: str) -> None:
-    """k8s: a transformer of names, numbers or images stops at a map or a list."""
+    """k8s: a transformer of names, numbers or images rejects a map or a list."""
     if isinstance(holder.get(name), dict | list):
-        raise RenderError(f"{name} holds a map or a list, not a single value: correct the field specs")
+        raise RenderError(f"{name} is a map or a list, not a single value: correct the field specs")
 
 
 def visit(manifest: dict[str, Any], path: str, found: Visit, create: Callable[[], Any] | None = None) -> None:
-    """Calls `found(holder, name)` for each field at the path; `create` makes the value of a missing one."""
+    """Call `found(holder, name)` for each field at the path; `create` returns the value of a missing field."""
     _visit(manifest, steps_of(path), 0, found, create)
 
 
@@ -77,7 +77,7 @@ def _visit(
         return
     name, is_list = steps[at]
     if type(node) is not dict:
-        raise RenderError(f"{'/'.join(step for step, _ in steps[:at])} holds {str(node)[:40]!r}, not a map with {name}")
+        raise RenderError(f"{'/'.join(step for step, _ in steps[:at])} is {str(node)[:40]!r}, not a map with {name}")
     last = at == len(steps) - 1
     value = node.get(name, _MISSING)
     if value is _MISSING or value is None:

@@ -1,6 +1,6 @@
-"""Follows every field through a build. In: resources after each step. Out: trees of origins, by key.
+"""Traces every field through a build. In: resources after each transformer. Out: origins by key.
 
-Never: part of a build unless somebody asks for origins.
+Never: runs in a build unless origins are requested.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _PATCHED: Final = tuple((each,) for each in _PATCHES)
 
 
 class _Seen(NamedTuple):
-    """A resource (kept, so that its id stays its own), how it was after the last step, and who wrote that."""
+    """A resource (kept so that its id() stays unique), its manifest after the last step, and its origins."""
 
     resource: Resource
     manifest: Any
@@ -52,7 +52,7 @@ class FieldTracer:
         self.found: dict[ResourceKey, Traced] = {}
 
     def read(self, text: bytes, file: str, resources: Sequence[Resource]) -> None:
-        """Resources as they stand in a file."""
+        """Trace resources as read from a file."""
         url, _, path = parted(file)
         marked = [each for each in marked_queue(text) if each.below and listed_items(each) is None]
         for place, resource in enumerate(resources):
@@ -62,7 +62,7 @@ class FieldTracer:
                 self._note(resource, written(resource.manifest, Guide(Origin(path, 1, url))))
 
     def step(self, level: Level, listed: Sequence[Resource], plugin: Resource | None = None) -> None:
-        """What is not as it was has been written by the entry at hand, or by a transformer."""
+        """Attribute changed fields to the current entry, or to a transformer plug-in."""
         guide_of: GuideOf | None = None
         for resource in listed:
             seen = self._seen.get(id(resource))
@@ -79,7 +79,7 @@ class FieldTracer:
                 self._note(resource, changed(seen.manifest, seen.tree, resource.manifest, guide))
 
     def finish(self, resources: Iterable[Resource]) -> None:
-        """What the end of a build changes keeps its origins: references follow names from where they are written."""
+        """Keep the origins of fields that the end of a build changes, such as name references."""
         for resource in resources:
             seen = self._seen.get(id(resource))
             gvk, manifest = resource.gvk, resource.manifest
@@ -93,7 +93,7 @@ class FieldTracer:
     def _guide(self, level: Level, listed: Sequence[Resource], plugin: Resource | None) -> GuideOf:
         try:
             return self._plugin(level, plugin) if plugin else self._entry(level, listed)
-        except UserError:  # a text that says nothing, or a file that a build had no need of
+        except UserError:  # empty text, or a file that the build did not need
             return _always(Guide(_at(level.file, line_in(self._of(level, level.file), level.at))))
 
     def _plugin(self, level: Level, plugin: Resource) -> GuideOf:
@@ -193,7 +193,7 @@ def _origins(marked: Marked, file: str) -> dict[str, Origin]:
 
 
 def _on_top(now: dict[str, str], own: dict[str, str]) -> dict[str, Origin]:
-    """The entries that an Application sets."""
+    """Return the entries that an Application sets."""
     return {name: Origin(APPLICATION) for name, value in now.items() if own.get(name) != value}
 
 

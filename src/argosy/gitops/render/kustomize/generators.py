@@ -1,4 +1,4 @@
-"""ConfigMaps and Secrets made of files, lines and literals. In: generator arguments. Out: resources.
+"""Generates ConfigMaps and Secrets from files, env files and literals. In: generator arguments. Out: resources.
 
 Never: reads a file itself; `read` is passed in.
 """
@@ -45,7 +45,7 @@ def generate(kind: str, given: dict[str, Any], shared: dict[str, Any], read: Rea
 
 
 def _behavior(given: str, what: str, where: str) -> str:
-    # k8s: a behaviour that is not known counts as none.
+    # k8s: an unknown behavior counts as none.
     return given if given in ("replace", "merge") else "create"
 
 
@@ -77,7 +77,7 @@ def _pairs(given: dict[str, Any], read: Read, what: str, where: str) -> dict[str
     found: dict[str, bytes] = {}
     for key, value in _sources(given, read, what, where):
         if key in found:
-            raise RenderError(f"{what}: the key {key} is there twice: remove one of them", where=where)
+            raise RenderError(f"{what}: duplicate key {key}: remove one of them", where=where)
         found[key] = value
     return found
 

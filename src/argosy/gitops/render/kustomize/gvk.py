@@ -1,4 +1,4 @@
-"""What kind a manifest is, and how kinds are ordered. In: apiVersion and kind. Out: a Gvk. Never: asks a cluster."""
+"""Group, version and kind, and the order of kinds. In: apiVersion and kind. Out: a Gvk. Never: asks a cluster."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Gvk(NamedTuple):
 
     @property
     def is_cluster_scoped(self) -> bool:
-        """Only what the table of Kubernetes 1.21 says; every other kind counts as namespaced."""
+        """True for the cluster-scoped kinds of Kubernetes 1.21; every other kind counts as namespaced."""
         return (self.group, self.version, self.kind) in _CLUSTER_SCOPED
 
     @property
@@ -90,7 +90,7 @@ _PLACES: Final = {kind: place - len(FIRST) for place, kind in enumerate(FIRST)} 
 
 
 def order_key(gvk: Gvk) -> tuple[int, str]:
-    """Where a kind stands in the order that Kubernetes objects depend on each other."""
+    """Sort key for the order in which Kubernetes objects depend on each other."""
     return (
         _PLACES.get(gvk.kind, 0),
         f"{gvk.group or '~G'}_{gvk.version or '~V'}_{gvk.kind or '~K'}",

@@ -1,4 +1,7 @@
-"""Images of containers. In: what an image is to become. Out: manifests with it. Never: asks a registry."""
+"""Sets container images (`images`). In: an image's new name, tag or digest. Out: changed manifests.
+
+Never: asks a registry.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ _REST = r"(?::[a-zA-Z0-9_.{}-]*)?(?:@sha256:[a-zA-Z0-9_.{}-]*)?"
 
 
 def set_image(resources: Resources, image: dict[str, Any], specs: SpecsOf, where: str) -> None:
-    # k8s: the name is a regular expression, its dots too.
+    # k8s: the name is a regular expression, including its dots.
     known = pattern(image.get("name") or "", where, _REST)
 
     def put(holder: dict[str, Any], name: str) -> None:
@@ -50,7 +53,7 @@ def _visit_containers(node: Any, put: Any) -> None:
 
 
 def split(image: str) -> tuple[str, str, str]:
-    """Name, tag and digest; a colon before the first slash is a port."""
+    """Split into name, tag and digest; a colon before the first slash is a port."""
     head, slash, tail = image.partition("/")
     if not slash:
         head, tail = "", image

@@ -1,6 +1,6 @@
-"""The fields of a kustomization and what they hold. In: data. Out: data with fields as they are spelled here.
+"""The schema of kustomization files. In: parsed YAML. Out: the same data with canonical field names.
 
-Never: takes a field that kustomize does not know.
+Never: accepts a field that kustomize does not know.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Any, Final
 from argosy.gitops.render.kustomize.error_lines import Fault
 
 Shape = Any
-"""A type; a dict of fields; a list of one shape; a tuple of one shape for a map of them; None for anything."""
+"""A type; a dict of fields; a list with one schema; a tuple with one schema for any map; None for anything."""
 
 _STEP: Final = re.compile(r"\[\d+\]|[^.\[\]]+")
-_NAMES: Final = {str: "a text", bool: "true or false", int: "a whole number"}
+_NAMES: Final = {str: "a string", bool: "true or false", int: "a whole number"}
 
 ARGS: Final[Shape] = {"namespace": str, "name": str, "behavior": str, "literals": [str], "files": [str], "envs": [str],
     "env": str, "options": {"labels": (str,), "annotations": (str,), "disableNameSuffixHash": bool,
@@ -84,7 +84,7 @@ KUSTOMIZATION: Final[Shape] = {
 
 
 def shaped(value: Any, shape: Shape, where: str, at: str = "") -> Any:
-    """The value with its fields' names corrected, empty ones left out."""
+    """Return the value with canonical field names, without empty fields."""
     if shape is None or value is None:
         return value
     if isinstance(shape, dict):
@@ -95,15 +95,15 @@ def shaped(value: Any, shape: Shape, where: str, at: str = "") -> Any:
         return [_element(each, shape[0], where, f"{at}[{place}]") for place, each in enumerate(value)]
     if isinstance(shape, tuple):
         if not isinstance(value, dict):
-            raise _fault(f"{at} must be a map of names to values", where, at)
+            raise _fault(f"{at} must be a mapping", where, at)
         return {name: _element(each, shape[0], where, f"{at}.{name}") for name, each in value.items()}
     if type(value) is not shape:
-        raise _fault(f"{at} must be {_NAMES[shape]}, but is {value!r}: {_advice(shape)}", where, at)
+        raise _fault(f"{at} must be {_NAMES[shape]}, not {value!r}: {_advice(shape)}", where, at)
     return value
 
 
 def known_only(value: Any, shape: Shape) -> Any:
-    """The value without fields that its shape does not have."""
+    """Return the value without unknown fields."""
     if isinstance(shape, dict) and isinstance(value, dict):
         names = {name: name if name in shape else _spelled(name, shape) for name in value}
         return {name: known_only(value[name], shape[known]) for name, known in names.items() if known is not None}
@@ -113,7 +113,7 @@ def known_only(value: Any, shape: Shape) -> Any:
 
 
 def _element(value: Any, shape: Shape, where: str, at: str) -> Any:
-    """k8s: Go reads a null in a list as the empty value of its type."""
+    """k8s: Go reads a null in a list as the zero value of its type."""
     if value is not None or shape is None:
         return shaped(value, shape, where, at)
     return shape() if isinstance(shape, type) else type(shape)()
@@ -130,7 +130,7 @@ def _advice(shape: Shape) -> str:
 
 def _fields(value: Any, shape: dict[str, Shape], where: str, at: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise _fault(f"{at or 'the file'} must be a map of fields, but is {str(value)[:40]!r}", where, at)
+        raise _fault(f"{at or 'the file'} must be a mapping, not {str(value)[:40]!r}", where, at)
     found: dict[str, Any] = {}
     for name, each in value.items():
         known = name if name in shape else _spelled(name, shape)
@@ -144,6 +144,6 @@ def _fields(value: Any, shape: dict[str, Shape], where: str, at: str) -> dict[st
 
 
 def _spelled(name: str, shape: dict[str, Shape]) -> str | None:
-    """k8s: Go's JSON takes a field in any case."""
+    """k8s: Go's JSON decoder ignores the case of field names."""
     lower = name.lower()
     return next((known for known in shape if known.lower() == lower), None)

@@ -1,6 +1,6 @@
-"""Reads a kustomization. In: a folder of a tree. Out: its fields, today's ones instead of yesterday's.
+"""Reads a kustomization file. In: a folder of a tree. Out: its fields, with deprecated fields converted.
 
-Never: follows what the file names.
+Never: reads the files that it refers to.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ class Kustomization(NamedTuple):
 
 
 def kustomization_file(tree: Tree, folder: str) -> str | None:
-    """The one file that makes a folder a kustomization; None where there is none."""
+    """Return the folder's kustomization file; None if there is none."""
     lead = f"{folder}/" if folder else ""
     found = [lead + name for name in NAMES if tree.entry(lead + name) is not None]
     if len(found) > 1:
-        raise RenderError(f"there are several: {', '.join(found)}; keep one of them", where=folder or ".")
+        raise RenderError(f"several kustomization files: {', '.join(found)}; keep one of them", where=folder or ".")
     return found[0] if found else None
 
 
 def refuse_version(text: bytes, file: str) -> None:
     if text[:5] == b"%YAML" and text[5:].split()[:1] != [b"1.1"]:
-        raise RenderError("begins with a directive of YAML: remove it", where=file, line=1)
+        raise RenderError("starts with a YAML directive: remove it", where=file, line=1)
 
 
 def first_document(text: bytes) -> bytes:
-    """k8s: of a kustomization, a configuration or a list of operations, nothing behind the first document is read."""
+    """k8s: only the first document of a kustomization, a configuration or a JSON patch is read."""
     if b"\n---" not in text and b"\n..." not in text:
         return text
     begun, length = False, 0
@@ -69,7 +69,7 @@ def first_document(text: bytes) -> bytes:
 def read_kustomization(text: bytes, file: str) -> Kustomization:
     refuse_version(text, file)
     try:
-        # k8s: unlike the files that it names, a kustomization is read as the Kubernetes tools read YAML.
+        # k8s: unlike the files it refers to, a kustomization is parsed like Kubernetes YAML.
         value = load(first_document(text), where=file)
     except ManifestError as error:
         raise RenderError(error.message, where=error.where, line=error.line) from error
@@ -78,7 +78,7 @@ def read_kustomization(text: bytes, file: str) -> Kustomization:
     try:
         fields = shaped(value, KUSTOMIZATION, file)
         if not fields.keys() - {"apiVersion", "kind"}:
-            raise RenderError("nothing but a kind is in it: add resources", where=file)
+            raise RenderError("has only apiVersion and kind: add resources", where=file)
         _check_kind(fields, file)
     except RenderError as error:
         raise placed(error, text) from None

@@ -1,6 +1,8 @@
-"""Which lists a strategic patch merges, as Kubernetes 1.21 had it. In: a kind. Out: a Node. Never: newer facts.
+"""Merge keys of lists for strategic merge patches, from Kubernetes 1.21. In: a kind. Out: a MergeSchema.
 
-k8s: kustomize has kept this schema ever since; lists of any other kind are replaced whole.
+Never: newer schemas.
+
+k8s: kustomize still uses this schema; lists of other kinds are replaced as a whole.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from argosy.gitops.render.kustomize.gvk import Gvk
 
 
 class Node:
-    """A field's schema: fields below it, and for a list by which keys its elements are one."""
+    """The schema of a field: its subfields, and for a list the merge keys of its elements."""
 
     __slots__ = ("_fields", "is_set", "keys")
 
@@ -95,7 +97,7 @@ def builtin_node(gvk: Gvk) -> Node | None:
 
 
 class Definitions:
-    """Schemas of an OpenAPI document that a kustomization brings along; they take the place of the built-in ones."""
+    """Schemas of a kustomization's own OpenAPI document; they replace the built-in schemas."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self.definitions: dict[str, Any] = dict(document.get("definitions") or {})

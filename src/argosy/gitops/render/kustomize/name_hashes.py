@@ -1,4 +1,4 @@
-"""Names that change with the content. In: a ConfigMap or Secret. Out: ten characters. Never: depends on the name."""
+"""Adds content hashes to names. In: a ConfigMap or Secret. Out: a suffix of ten characters. Never: hashes the name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def add_hashes(resources: list[Resource]) -> None:
 
 def content_hash(manifest: dict[str, Any]) -> str:
     kind = manifest.get("kind")
-    # k8s: kustomize looks for the name where it is not, so it is always empty.
+    # k8s: kustomize reads the name from the wrong field, so it is always empty.
     content: dict[str, Any] = {"kind": kind, "name": "", "data": manifest.get("data", "")}
     if kind == "ConfigMap":
         if "binaryData" in manifest:

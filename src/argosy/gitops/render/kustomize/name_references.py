@@ -1,6 +1,6 @@
-"""References follow the names that changed. In: resources with their histories. Out: references to final names.
+"""Updates references to renamed resources. In: resources with their earlier ids. Out: references to final names.
 
-Never: touches a reference to what has kept its name.
+Never: changes a reference to a resource that kept its name.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class _Referrer:
             return None
         if len({(each.name, each.namespace if with_namespace else "") for each in found}) > 1:
             names = ", ".join(str(each.id) for each in found)
-            message = f"{self.resource.id}: {path} says {name}, which may be any of {names}; rename one of them"
+            message = f"{self.resource.id}: {path} refers to {name}, which may be any of {names}; rename one of them"
             raise self.resource.fault(message, *path.split("/"))
         return found[0]
 

@@ -1,8 +1,8 @@
-"""What an Application sets on top of a kustomization (`source.kustomize`).
+"""Applies an Application's `source.kustomize` overrides to a kustomization.
 
-In: the fields of the kustomization that is built. Out: the same with the Application's. Never: touches its bases.
+In: the fields of the kustomization that is built. Out: the fields with the overrides. Never: changes its bases.
 
-argo: there, `kustomize edit` rewrites the file before it is built, so most settings replace the file's own.
+argo: Argo CD runs `kustomize edit` on the file before the build, so most overrides replace the file's own fields.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MAGIC: Final = re.compile(r"[*?\[]")
 def overridden(
     kustomization: Kustomization, options: KustomizeOptions, folder: Spot, substitute: Substitute
 ) -> Kustomization:
-    """The kustomization with the Application's settings; `substitute` puts build variables in."""
+    """Return the kustomization with the Application's overrides; `substitute` replaces build variables."""
     plain = {"namePrefix": options.name_prefix, "nameSuffix": options.name_suffix, "namespace": options.namespace}
     fields = {**kustomization.fields, **{name: text for name, text in plain.items() if text}}
     if options.images:
@@ -53,7 +53,7 @@ def overridden(
 
 
 def _images(known: list[Fields], given: Iterable[str]) -> list[Fields]:
-    # argo: one entry a name, in the order of the names.
+    # argo: one entry per name, sorted by name.
     found = {each["name"]: each for each in map(_image, given)}
     for old in known:
         name = old.get("name") or ""
@@ -68,11 +68,11 @@ def _kept(image: Fields) -> list[str]:
 
 
 def _image(text: str) -> Fields:
-    """`name=new:tag`, `name=new@digest`, `name=new`, `name:tag` or `name@digest`."""
+    """Parse `name=new:tag`, `name=new@digest`, `name=new`, `name:tag` or `name@digest`."""
     name, mark, new = text.partition("=")
     new_name, tag, digest = split(new if mark else text)
     if not mark and not tag and not digest:
-        message = f"{text!r} does not say what the image becomes: write NAME=NEW:TAG, NAME:TAG or NAME@DIGEST"
+        message = f"{text!r} does not set a new image: write NAME=NEW:TAG, NAME:TAG or NAME@DIGEST"
         raise RenderError(message, where=f"{_WHERE}.images")
     parts = {"newName": new_name if mark else "", "newTag": tag, "digest": digest}
     return {"name": name if mark else new_name, **{part: each for part, each in parts.items() if each}}
@@ -82,7 +82,7 @@ def _replicas(known: list[Fields], given: Iterable[tuple[str, int]]) -> list[Fie
     found = {each.get("name") or "": each for each in known}
     for name, count in given:
         if not name or "=" in name:
-            raise RenderError(f"{name!r} is no name: name what is to have {count} replicas", where=f"{_WHERE}.replicas")
+            raise RenderError(f"invalid name {name!r}: use the name of a resource", where=f"{_WHERE}.replicas")
         found[name] = {"name": name, "count": count}
     return [found[name] for name in sorted(found)]
 
@@ -102,7 +102,7 @@ def _add_labels(fields: Fields, options: KustomizeOptions, given: Mapping[str, s
 
 
 def _relabelled(label: Fields, left: dict[str, str], force: bool, templates: bool) -> Fields:
-    """An entry of `labels` with those keys that it has already, which are then no longer left to be added."""
+    """Update the keys that an entry of `labels` already has, and remove them from `left`."""
     known = label.get("pairs") or {}
     alike = not label.get("includeSelectors") and bool(label.get("includeTemplates")) == templates
     mine = {name: left.pop(name) for name in list(left) if alike and name in known}
@@ -110,7 +110,7 @@ def _relabelled(label: Fields, left: dict[str, str], force: bool, templates: boo
 
 
 def _entries(given: Mapping[str, str]) -> dict[str, str]:
-    """argo: handed over as `name:value`, and a value in double quotes loses them."""
+    """argo: passed as `name:value`; double quotes around a value are removed."""
     found: dict[str, str] = {}
     for name, value in given.items():
         key, _, text = f"{name}:{value}".partition(":")
@@ -121,7 +121,7 @@ def _entries(given: Mapping[str, str]) -> dict[str, str]:
 def _added(known: Mapping[str, str], given: Mapping[str, str], force: bool, what: str) -> dict[str, str]:
     for name in given if not force else ():
         if name in known:
-            message = f"{name} is in the kustomization already: remove it there, or set forceCommon{what}"
+            message = f"{name} is already in the kustomization: remove it there, or set forceCommon{what}"
             raise RenderError(message, where=f"{_WHERE}.common{what}")
     return {**known, **given}
 
@@ -142,7 +142,7 @@ def _components(known: list[str], options: KustomizeOptions, folder: Spot) -> li
 
 def _matching(text: str, folder: Spot, ignore_missing: bool) -> list[str]:
     if looks_remote(text) or remote_of(text):
-        # argo: what is not in the repository counts as missing.
+        # argo: a remote component counts as missing.
         return [] if ignore_missing else [text]
     where = f"{_WHERE}.components"
     found = [text] if folder.ground.find(folder.path, text, where).kind else []
@@ -155,7 +155,7 @@ def _matching(text: str, folder: Spot, ignore_missing: bool) -> list[str]:
 
 
 def _globbed(text: str, folder: Spot) -> list[str]:
-    """argo: the paths that a pattern fits, step by step, as `kustomize edit add component` looks for them."""
+    """argo: expand a glob step by step, as `kustomize edit add component` does."""
     found = [""]
     for step in text.split("/"):
         lead = [f"{each}/" if each else "" for each in found]
@@ -178,7 +178,7 @@ def _pattern(step: str) -> re.Pattern[str]:
     try:
         return re.compile("".join(map(_piece, pieces)))
     except re.error:
-        raise RenderError(f"{step!r} is no pattern: close its bracket", where=f"{_WHERE}.components") from None
+        raise RenderError(f"{step!r} is not a valid glob: close its bracket", where=f"{_WHERE}.components") from None
 
 
 def _piece(text: str) -> str:

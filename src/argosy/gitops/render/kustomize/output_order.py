@@ -1,4 +1,4 @@
-"""The order of the result. In: resources, sort options. Out: the same in order. Never: changes one."""
+"""Sorts the built resources. In: resources, sortOptions. Out: the same resources, sorted. Never: changes a resource."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def in_order(resources: list[Resource], options: dict[str, Any], where: str) -> 
     legacy = options.get("legacySortOptions")
     if order == "fifo":
         if legacy is not None:
-            message = "sortOptions.legacySortOptions means nothing with order: fifo; remove it, or set order: legacy"
+            message = "sortOptions.legacySortOptions has no effect with order: fifo; remove it, or set order: legacy"
             raise RenderError(message, where=where)
         return resources
     if order != "legacy":
@@ -26,7 +26,7 @@ def in_order(resources: list[Resource], options: dict[str, Any], where: str) -> 
     def key(resource: Resource) -> tuple[int, str, str]:
         gvk = resource.gvk
         group, version, kind = gvk.group or "~G", gvk.version or "~V", gvk.kind or "~K"
-        # k8s: equal kinds are ordered by the text of the whole id.
+        # k8s: equal kinds are sorted by the text of the whole id.
         space, name = resource.namespace or "~X", resource.name or "~N"
         text = ".".join(part for part in (gvk.kind, gvk.version, gvk.group) if part)
         return places.get(gvk.kind, 0), f"{group}_{version}_{kind}", f"{text}|{space}|{name}"

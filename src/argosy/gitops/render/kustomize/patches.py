@@ -1,4 +1,7 @@
-"""Patches of both kinds. In: patch text and its target. Out: changed resources. Never: guesses what a patch is for."""
+"""Applies strategic merge patches and JSON patches. In: a patch and its target. Out: changed resources.
+
+Never: guesses the target of a patch.
+"""
 
 from __future__ import annotations
 
@@ -26,24 +29,24 @@ from argosy.kube.patch import json_patch
 SchemaOf = Callable[[Gvk], Node | None]
 _EXACT: Final = 1 << 53
 _INEXACT: Final = re.compile(rb"[0-9]{16}|[0-9]\.0[,\]}]")
-"""What JSON of numbers that floats cannot hold, or that are whole and need not be floats, has in it."""
+"""JSON with numbers that floats cannot hold exactly, or with whole numbers written as floats."""
 
 
 def apply_patch(resources: Resources, patch: dict[str, Any], text: bytes, schemas: SchemaOf, where: str) -> None:
-    """An entry of `patches`."""
+    """Apply an entry of `patches`."""
     target = patch.get("target")
     if not text and target:
-        return  # k8s: a file of no bytes changes nothing; anything that is there but says nothing is an error
-    # k8s: a patch that has a target gives labels and annotations as texts, nulls too.
+        return  # k8s: an empty file changes nothing; a file with content but without a patch is an error
+    # k8s: in a patch with a target, labels and annotations are strings, including nulls.
     documents = _strategic(text, where, as_texts=target is not None)
     if documents is None:
         operations = read_operations(text, where)
         if not target:
-            raise RenderError("a list of operations needs a target: add kind and name of what it is for")
+            raise RenderError("a JSON patch needs a target: add kind and name of the resource")
         apply_operations(targets_of(resources, target), operations, where)
         return
     if text[:3] == b"---" and load_first(text, where) is None:
-        message = "the first document is empty, and so it may be a list of operations, too: remove a `---`"
+        message = "the first document is empty, so the patch is ambiguous: remove a `---`"
         raise Fault(message, where=where, said_at=1)
     options = patch.get("options") or {}
     for number, each in enumerate(documents):
@@ -52,25 +55,25 @@ def apply_patch(resources: Resources, patch: dict[str, Any], text: bytes, schema
         apply_merges(resources, documents, schemas, where, options)
         return
     if len(documents) > 1:
-        raise Fault("several patches share one target: give each an entry of its own", where=where, number=1)
+        raise Fault("several patches share one target: give each its own entry", where=where, number=1)
     for resource in targets_of(resources, target):
         merge_into(resource, documents[0], schemas, where, options)
     resources.drop_empty()
     if options and len(resources.addresses()) < len(resources.listed):
-        raise Fault("the patch gives two resources one name: narrow its target", where=where, number=0)
+        raise Fault("the patch gives two resources the same name: narrow its target", where=where, number=0)
 
 
 def apply_merges(
     resources: Resources, documents: list[Any], schemas: SchemaOf, where: str, options: dict[str, Any] | None = None
 ) -> None:
-    """Strategic patches that name what they are for."""
+    """Apply strategic merge patches that name their own target."""
     for number, patch in enumerate(documents):
         _check_patch(patch, where, number)
         metadata = patch["metadata"]
         gvk = gvk_of(str(patch.get("apiVersion") or ""), patch["kind"])
         wanted = Id(gvk, str(metadata["name"]), str(metadata.get("namespace") or ""))
         try:
-            found = resources.one(wanted, where, "the patch fits nothing")
+            found = resources.one(wanted, where, "the patch matches no resource")
         except RenderError as error:
             raise within(error, "metadata", "name", number=number) from None
         merge_into(found, patch, schemas, where, options or {}, number)
@@ -86,14 +89,14 @@ def targets_of(resources: Resources, target: dict[str, Any]) -> list[Resource]:
 
 def _check_patch(patch: Any, where: str, number: int) -> None:
     if not isinstance(patch, dict):
-        raise Fault("a patch is neither a map nor a list of operations: correct it", where=where, number=number)
+        raise Fault("a patch must be a mapping or a list of operations: correct it", where=where, number=number)
     metadata = patch.get("metadata")
-    # k8s: a patch needs both even where its target says them.
+    # k8s: a patch needs both, even if its target has them.
     if not isinstance(patch.get("kind"), str) or not patch["kind"]:
-        message = "the patch has no kind: add it, or make it a list of operations"
+        message = "the patch has no kind: add it, or use a JSON patch"
         raise Fault(message, where=where, number=number, inside=("kind",))
     if not isinstance(metadata, dict) or not metadata.get("name"):
-        message = "the patch has no metadata.name: add it, any name where there is a target"
+        message = "the patch has no metadata.name: add it; with a target, any name will do"
         raise Fault(message, where=where, number=number, inside=("metadata", "name"))
 
 
@@ -132,7 +135,7 @@ def _restore(resource: Resource, before: Id, rename: bool) -> None:
 
 def apply_operations(targets: list[Resource], operations: Any, where: str) -> None:
     if not isinstance(operations, list) or not all(isinstance(each, dict) for each in operations):
-        raise Fault("operations of a JSON patch must be a list of maps: correct them", where=where, number=0)
+        raise Fault("a JSON patch must be a list of mappings: correct it", where=where, number=0)
     for resource in targets:
         resource.remember()
         try:
@@ -140,7 +143,7 @@ def apply_operations(targets: list[Resource], operations: Any, where: str) -> No
         except PatchError as error:
             inside = (_failing(resource.manifest, operations),)
             raise Fault(f"patch of {resource.id}: {error.message}", where=where, number=0, inside=inside) from error
-        # Copied: operations must not be shared among the targets, nor the file's own data.
+        # Copy: the targets must not share data with the operations or with each other.
         data = orjson.dumps(changed)
         resource.manifest = orjson.loads(data)
         if _INEXACT.search(data):
@@ -153,7 +156,7 @@ def apply_operations(targets: list[Resource], operations: Any, where: str) -> No
 
 
 def _through_floats(value: Any) -> Any:
-    """k8s: a patched resource passes through JSON whose numbers are all floats."""
+    """k8s: a patched resource is converted through JSON in which all numbers are floats."""
     if type(value) is dict:
         return {key: _through_floats(each) for key, each in value.items()}
     if type(value) is list:
@@ -171,17 +174,17 @@ def _check_whole(resource: Resource, where: str) -> None:
     name = resource.metadata.get("name") if isinstance(manifest, dict) else None
     if not name or isinstance(name, dict | list) or not manifest.get("kind"):
         was = resource.history[-1]
-        raise Fault(f"patch of {was}: it takes away kind or metadata.name: keep both", where=where, number=0)
+        raise Fault(f"patch of {was}: it removes kind or metadata.name: keep both", where=where, number=0)
 
 
 def _strategic(text: bytes, where: str, *, as_texts: bool = False) -> list[Any] | None:
-    """The strategic patches of a text; None where it holds a list, which must be one of operations."""
+    """Return the strategic merge patches of a text; None if it contains a list, which must be a JSON patch."""
     if text[:1] == b"[":
         return None
     try:
         documents = _documents(text, where, as_texts=as_texts)
     except RenderError:
-        # k8s: what kustomize's own reader cannot read may still be a list of operations, whose reader takes more.
+        # k8s: text that kustomize's own reader rejects may be a JSON patch, whose reader accepts more.
         if text.lstrip()[:1] == b"-":
             return None
         raise
@@ -198,14 +201,14 @@ def _failing(manifest: Any, operations: list[Any]) -> int:
 
 
 def read_operations(text: bytes, where: str) -> list[Any]:
-    """k8s: JSON if it begins with a bracket, else one document, which is read as the Kubernetes tools read YAML."""
+    """k8s: JSON if it starts with a bracket, else one document that is parsed like Kubernetes YAML."""
     try:
         found: Any = load_json(text, where=where).value if text[:1] == b"[" else load_first(text, where)
     except ManifestError as error:
-        what = " (a patch that begins with [ must be JSON)" if text[:1] == b"[" else ""
+        what = " (a patch that starts with [ must be JSON)" if text[:1] == b"[" else ""
         raise Fault(f"{error.message}{what}", where=error.where, said_at=error.line) from error
     if not found:
-        message = "a list of operations must be there and not empty: write what it changes, or remove it"
+        message = "the JSON patch is empty: add operations, or remove it"
         raise Fault(message, where=where, number=0)
     return found  # type: ignore[no-any-return]
 
@@ -215,7 +218,7 @@ def load_first(text: bytes, where: str) -> Any:
 
 
 def read_either(text: bytes, where: str) -> list[Any]:
-    """The documents of a patch of either kind; operations are one document."""
+    """Return the documents of a patch of either kind; a JSON patch is one document."""
     documents = _strategic(text, where)
     return [read_operations(text, where)] if documents is None else documents
 
@@ -233,5 +236,5 @@ def _documents(text: bytes, where: str, *, as_texts: bool = False) -> list[Any]:
     settle(documents, text, as_texts=as_texts)
     found = [each for each in documents if each is not None]
     if not found:
-        raise Fault("the patch is empty: write what it changes, or remove it", where=where)
+        raise Fault("the patch is empty: add changes, or remove it", where=where)
     return found

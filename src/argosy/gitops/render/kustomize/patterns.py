@@ -1,4 +1,7 @@
-"""Regular expressions of targets and images. In: text of any origin. Out: a pattern. Never: one that runs for ages."""
+"""Compiles the regular expressions of targets and images. In: untrusted text. Out: a pattern.
+
+Never: a pattern that can run for a very long time.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from argosy.errors import RenderError
 _LONGEST: Final = 1000
 _FEW: Final = 3
 _MOST_STEPS: Final = 50_000_000
-# k8s: these have no meaning for Go, which refuses them.
+# k8s: Go rejects these.
 _FOREIGN = re.compile(r"\(\?(?:[=!(#>]|<[=!]|P[=>])|(?<!\\)(?:\\\\)*\\[1-9]|(?<!\\)[*+?}]\+")
 _CLASSES: Final = {
     "[:alpha:]": "A-Za-z", "[:digit:]": "0-9", "[:alnum:]": "0-9A-Za-z", "[:lower:]": "a-z", "[:upper:]": "A-Z",
@@ -30,21 +33,21 @@ class Pattern(NamedTuple):
     repeats: int
 
     def fits(self, text: str) -> bool:
-        """Whether it stands for the text."""
-        # Repeats behind one another take Python as many steps as there are ways to share the text among them.
+        """True if the pattern matches the text."""
+        # With consecutive repeats, Python tries every way to divide the text among them.
         if self.repeats > 1 and comb(len(text) + 1, self.repeats) > _MOST_STEPS:
             raise _costly(self.text, self.where)
         return self.find(text) is not None
 
 
 def _costly(text: str, where: str) -> RenderError:
-    return RenderError(f"the pattern {text[:80]!r} is too costly: repeat less, and no group that repeats", where=where)
+    return RenderError(f"the pattern {text[:80]!r} is too expensive: use fewer and no nested repeats", where=where)
 
 
 def _repeats(parsed: Iterable[tuple[Any, Any]], *, within: bool = False) -> int | None:
-    """How many repeats follow one another; None where what is repeated can be read in several ways.
+    """Count consecutive repeats; None if a repeated part is ambiguous.
 
-    That takes Python exponential time, but not Go.
+    An ambiguous repeat takes exponential time in Python, but not in Go.
     """
     found = 0
     for operation, given in parsed:
@@ -70,23 +73,24 @@ def _repeats(parsed: Iterable[tuple[Any, Any]], *, within: bool = False) -> int 
 
 @lru_cache(1024)
 def pattern(text: str, where: str, rest: str = "") -> Pattern:
-    """The pattern, with one of our own behind it."""
+    """Compile a pattern, followed by our own suffix."""
     if len(text) > _LONGEST:
         raise _costly(text, where)
     if _FOREIGN.search(text):
-        message = f"{text!r} looks around or back, which patterns here cannot: write it without"
+        message = f"{text!r} uses lookaround or a backreference, which is not supported: remove it"
         raise RenderError(message, where=where)
     for name, range_ in _CLASSES.items() if "[:" in text else ():
         text = text.replace(name, range_)
     whole = text + rest
     if rest and "|" in text:
-        # k8s: put together without brackets, so that the first way ends anywhere and the last one begins anywhere.
+        # k8s: the suffix is appended without brackets, so the first alternative may end, and the last may start,
+        # anywhere.
         whole = rf"^{whole}\Z"
     try:
         compiled = re.compile(whole, re.ASCII)
         repeats = _repeats(_parser.parse(whole, re.ASCII))
     except (re.error, RecursionError, OverflowError) as error:
-        raise RenderError(f"{text!r} is no regular expression ({error}): correct it", where=where) from error
+        raise RenderError(f"{text!r} is not a valid regular expression ({error}): correct it", where=where) from error
     if repeats is None:
         raise _costly(text, where)
     return Pattern(text, where, compiled.search if whole != text + rest else compiled.fullmatch, repeats)

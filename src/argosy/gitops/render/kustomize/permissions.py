@@ -1,4 +1,4 @@
-"""What a build may do beyond reading its own folders. In, out: values. Never: decided here."""
+"""Permissions of a build beyond reading its own folders. In, out: values. Never: decides them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Final, NamedTuple, Protocol
 
 
 class Permits(Protocol):
-    """What a build wants to know of the installation's settings."""
+    """The settings of the installation that a build needs."""
 
     @property
     def reads_anywhere(self) -> bool:
-        """May files be outside of the folder of the kustomization that names them? Never outside of the repository."""
+        """True if a kustomization may read files outside its folder; never files outside the repository."""
 
     @property
     def enables_helm(self) -> bool: ...
@@ -33,7 +33,7 @@ class GivenPermits(NamedTuple):
 
 
 def for_cluster(permits: Permits, kube_version: str, api_versions: Sequence[str]) -> Permits:
-    """The same, with what an Application says of its cluster."""
+    """Return the permissions with the Application's Kubernetes version and API versions."""
     return GivenPermits(
         reads_anywhere=permits.reads_anywhere,
         enables_helm=permits.enables_helm,

@@ -1,6 +1,6 @@
-"""Transformers and generators that a kustomization names. In: their configuration. Out: what they do.
+"""Runs the built-in transformers and generators that a kustomization configures. In: their configuration.
 
-Never: a program; only the kinds that kustomize has built in.
+Out: changed or generated resources. Never: runs a program; only kustomize's built-in kinds are supported.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def generated(level: Level, plugin: Resource) -> list[Resource]:
 
 def _cloud_account(given: Given, plugin: Resource) -> Resource:
     if given.get("cloud") != "gke":
-        raise plugin.fault(f"cloud is {given.get('cloud') or ''!r}: there is only gke", "cloud")
+        raise plugin.fault(f"cloud is {given.get('cloud') or ''!r}: only gke is supported", "cloud")
     here, there = given.get("kubernetesService") or {}, given.get("serviceAccount") or {}
     account = f"{there.get('name') or ''}@{there.get('projectId') or ''}.iam.gserviceaccount.com"
     metadata = {"annotations": {"iam.gke.io/gcp-service-account": account}, "name": here.get("name") or ""}
@@ -102,7 +102,7 @@ def transform(level: Level, into: Accumulated, plugin: Resource) -> None:
 
 
 def _shaped(plugin: Resource, shape: Shape) -> Given:
-    # k8s: unlike a kustomization, these may have fields that nobody knows.
+    # k8s: unlike a kustomization, these may have unknown fields.
     try:
         found: Given = shaped(known_only(plugin.manifest, shape), shape, plugin.file)
     except Fault as fault:
@@ -112,9 +112,9 @@ def _shaped(plugin: Resource, shape: Shape) -> Given:
 
 
 def _refused(plugin: Resource) -> RenderError:
-    message = f"{plugin.id} would run a program, which is refused: use a built-in transformer or generator"
+    message = f"{plugin.id} would run a program, which is not allowed: use a built-in transformer or generator"
     if plugin.manifest.get("apiVersion") == "builtin":
-        message = f"{plugin.manifest['kind']} is not among the kinds that are built in: correct it, or remove it"
+        message = f"{plugin.manifest['kind']} is not a built-in kind: correct it, or remove it"
     return plugin.fault(message)
 
 
@@ -124,14 +124,14 @@ def _specs(given: Given) -> SpecsOf:
 
 def _affixes(level: Level, into: Accumulated, given: Given, where: str) -> None:
     if given.get("fieldSpecs") is None:
-        raise RenderError("fieldSpecs are missing: list the fields to change, or give an empty list", where=where)
+        raise RenderError("fieldSpecs are missing: list the fields to change, or set an empty list", where=where)
     add_affixes(into.resources, given.get("prefix") or "", given.get("suffix") or "", _specs(given))
 
 
 def _namespace(level: Level, into: Accumulated, given: Given, where: str) -> None:
     namespace = given["metadata"].get("namespace") or ""
     if not namespace:
-        return  # k8s: only the namespace of the transformer itself counts
+        return  # k8s: only the transformer's own metadata.namespace is used
     subjects = given.get("setRoleBindingSubjects") or "defaultOnly"
     unset_only = bool(given.get("unsetOnly"))
     set_namespace(into.resources, namespace, _specs(given), unset_only=unset_only, subjects=subjects)

@@ -1,6 +1,6 @@
-"""The form of fields that name others. In: resources and field specs. Out: nothing, or what is wrong with one of them.
+"""Validates the types of fields that refer to other resources. In: resources and field specs.
 
-Never: changes a field; whether a name is known is not asked here.
+Out: nothing, or an error. Never: changes a field, or checks that a name exists.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from argosy.gitops.render.kustomize.field_specs import steps_of
 from argosy.gitops.render.kustomize.gvk import Gvk
 from argosy.gitops.render.kustomize.resource import Resource
 
-_END: Final = ""  # in the place of a name: a path ends here
+_END: Final = ""  # as a key: a path ends here
 
 
 class _Wrong(Exception):
-    """What is wrong; the names on the way are added on the way back."""
+    """A field of the wrong type; its path is filled in while the error propagates."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -24,7 +24,7 @@ class _Wrong(Exception):
 
 
 def check_forms(resources: list[Resource], config: Config) -> None:
-    """k8s: every field that may name another is looked at, even if nothing has a new name."""
+    """k8s: every field that may refer to a resource is checked, even if no name changed."""
     known = config.forms
     for resource in resources:
         gvk = resource.gvk
@@ -69,12 +69,12 @@ def _check(node: Any, forms: Forms) -> None:
         for each in node:
             _check(each, forms)
     elif node is not None:
-        raise _Wrong(f"holds {str(node)[:40]!r}, not a map with {next(name for name in forms if name)}")
+        raise _Wrong(f"is {str(node)[:40]!r}, not a map with {next(name for name in forms if name)}")
 
 
 def _check_end(value: Any) -> None:
     for each in value if type(value) is list else (value,):
         if type(each) is dict and "name" not in each:
-            raise _Wrong("holds a map that has no name")
+            raise _Wrong("has a map without a name")
         if type(each) is list:
-            raise _Wrong("holds a list within a list")
+            raise _Wrong("has a list in a list")

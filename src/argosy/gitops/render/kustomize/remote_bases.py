@@ -1,6 +1,6 @@
-"""How kustomizations name files and folders of other repositories. In: what is written. Out: URL, ref and path.
+"""Parses URLs of remote bases and files. In: text of a kustomization. Out: URL, ref and path.
 
-Never: reaches anything.
+Never: uses the network.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ import re
 from typing import Final, NamedTuple
 
 _SCHEMES: Final = ("ssh://", "https://", "http://", "file://")
-# As texts, compiled when they are needed: most builds have nothing that is remote.
+# As text, compiled on use: most builds have no remote bases.
 _USER: Final = r"[a-zA-Z][a-zA-Z0-9-]*@"
 _RAW: Final = r"https?://raw\.githubusercontent\.com/([^/]+)/([^/]+)/(refs/(?:heads|tags)/[^/]+|[^/]+)/(.+)"
 _GITHUB: Final = r"https?://(?:www\.)?github\.com/([^/]+)/([^/]+)/(?:raw|blob)/(refs/(?:heads|tags)/[^/]+|[^/]+)/(.+)"
 _GITLAB: Final = r"(https?://[^/]+/.+?)/-/(?:raw|blob)/([^/]+)/(.+)"
-_LOGIN: Final = r"(?i:(?:git::)?[a-z]+://[^/@]*:[^/@]*@)"  # a name and what proves it
+_LOGIN: Final = r"(?i:(?:git::)?[a-z]+://[^/@]*:[^/@]*@)"  # user name and password
 _FILE: Final = r"(?i:https?://.+\.(?:ya?ml|json))"
 
 
 class Remote(NamedTuple):
-    """A folder of a repository at a ref, or a file of it."""
+    """A folder or a file of a repository at a ref."""
 
     url: str
     ref: str
@@ -28,7 +28,7 @@ class Remote(NamedTuple):
 
 
 def remote_of(text: str) -> Remote | None:
-    """What a path names in another repository; None where it is a path of this one."""
+    """Parse a URL of another repository; None for a local path."""
     if found := _hosted_file(text):
         return found
     rest, _, query = text.partition("?")
@@ -43,12 +43,12 @@ def remote_of(text: str) -> Remote | None:
 
 
 def is_plain_path(text: str) -> bool:
-    """Whether a glance is enough to see that no other repository is meant."""
+    """True if the text is obviously a local path."""
     return not any(mark in text for mark in ":@?") and ".git//" not in text and text[:11].lower() != "github.com/"
 
 
 def is_plain_file(text: str) -> bool:
-    """Whether an address is that of a file which no repository is known to hold."""
+    """True if the URL is a file that belongs to no known repository."""
     rest = text.partition("?")[0]
     marked = "//" in rest.partition("://")[2] or ".git/" in rest or "_git/" in rest
     downloads = "/releases/download/" in rest
@@ -60,7 +60,7 @@ def has_password(text: str) -> bool:
 
 
 def looks_remote(text: str) -> bool:
-    """Whether someone meant another repository, if not in words that kustomize knows."""
+    """True if the text looks like a remote repository, even in a form that kustomize does not know."""
     return "://" in text or "?ref=" in text or ".git//" in text
 
 
@@ -80,7 +80,7 @@ def _hosted_file(text: str) -> Remote | None:
 
 
 def _host(text: str) -> tuple[str, str]:
-    """What stands before the repository's path, as it is given to git; empty where there is no host."""
+    """Split off the host, in the form that git accepts; empty if there is none."""
     if text[:5].lower() == "git::":
         text = text[5:]
     scheme = next((each for each in _SCHEMES if text[: len(each)].lower() == each), "")
@@ -108,7 +108,7 @@ def _end_of_host(text: str, is_short: bool) -> int:
 
 
 def _parted(path: str, *, takes_all: bool) -> tuple[str, str] | None:
-    """The repository's path and the folder within it, by the marks that kustomize looks for, in its order."""
+    """Split into the repository's path and the folder in it, by kustomize's separators, in its order."""
     if "_git/" in path:
         lead, _, rest = path.partition("_git/")
         name, _, inside = rest.partition("/")

@@ -1,4 +1,7 @@
-"""Values copied from one field to others. In: replacements. Out: changed resources. Never: a source that is not one."""
+"""Copies values from one field to others (`replacements`). In: replacements. Out: changed resources.
+
+Never: picks one of several possible sources.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ def replace(resources: Resources, given: dict[str, Any], where: str) -> None:
     try:
         value = _source(resources, given, where)
         if isinstance(value, dict | list):
-            value = _copied(value, where)  # else a target within the source would change it
+            value = _copied(value, where)  # else a target inside the source would change it
     except RenderError as error:
         raise within(error, "source") from None
     targets = given.get("targets")
@@ -50,12 +53,12 @@ def _source(resources: Resources, given: dict[str, Any], where: str) -> Any:
     found = [each for each in resources.listed if _chosen(each, source)]
     what = ", ".join(f"{name} {source[name]}" for name in ("kind", "name", "namespace") if source.get(name))
     if len(found) != 1:
-        said = "nothing fits" if not found else f"{len(found)} resources fit"
+        said = "no resource matches" if not found else f"{len(found)} resources match"
         raise RenderError(f"replacements: {said} the source {what}; correct it", where=where)
     path = source.get("fieldPath") or "metadata.name"
     manifest = {"metadata": {"annotations": found[0].texts("annotations")}} if _is_note(path) else found[0].manifest
     if "*" in _steps(path):
-        raise RenderError(f"replacements: {path} of the source {what} has a `*`: name one field", where=where)
+        raise RenderError(f"replacements: {path} of the source {what} has a `*`: use a path of one field", where=where)
     try:
         values = [holder[key] for holder, key in _find(manifest, _steps(path), None)]
     except RenderError as error:
@@ -75,7 +78,7 @@ def _piece(value: Any, options: dict[str, Any], path: str, where: str) -> Any:
     if not delimiter:
         return value
     if isinstance(value, dict | list):
-        raise RenderError(f"replacements: {path} is no text, so it has no delimiter", where=where)
+        raise RenderError(f"replacements: {path} is not a string, so it has no delimiter", where=where)
     parts = _text(value).split(delimiter)
     index = options.get("index") or 0
     if not 0 <= index < len(parts):
@@ -146,11 +149,11 @@ def _put(resource: Resource, path: str, value: Any, options: dict[str, Any], whe
 
 def _changed(current: Any, value: Any, options: dict[str, Any], path: str, where: str) -> Any:
     if isinstance(value, dict | list) and isinstance(current, str | int | float):
-        value = ""  # k8s: what holds a single value takes the text of what is put there, and a map or a list has none
+        value = ""  # k8s: a scalar takes the text of the new value, and a map or a list has none
     delimiter = options.get("delimiter")
     if delimiter:
         if isinstance(current, dict | list):
-            raise RenderError(f"replacements: {path} is no text, so it has no delimiter", where=where)
+            raise RenderError(f"replacements: {path} is not a string, so it has no delimiter", where=where)
         parts = [""] if current is _NEW else _text(current).split(delimiter)
         index = options.get("index") or 0
         if index < 0:
@@ -164,20 +167,20 @@ def _changed(current: Any, value: Any, options: dict[str, Any], path: str, where
         return _copied(value, where)
     if isinstance(current, dict | list):
         return value
-    # k8s: a target keeps its type and takes the text; a new one has the type that the text looks like.
+    # k8s: an existing field keeps its type; a new field gets the type that the text looks like.
     if isinstance(current, str):
         return _text(value)
     found = resolve(_text(value), Profile.KUSTOMIZE)
     if current is not _NEW and not _fits(found, current):
         was = _text(current) or "null"
-        raise RenderError(f"replacements: {path} holds {was}, which {_text(value)[:40]!r} cannot replace", where=where)
+        raise RenderError(f"replacements: {path} is {was}, which {_text(value)[:40]!r} cannot replace", where=where)
     return found
 
 
 def _copied(value: Any, where: str) -> Any:
     data = orjson.dumps(value)
     if len(data) > _LARGEST:
-        raise LimitError(f"replacements: a value has more than {_LARGEST} bytes: replace less", where=where)
+        raise LimitError(f"replacements: a value exceeds {_LARGEST} bytes: use a smaller value", where=where)
     return orjson.loads(data)
 
 
@@ -188,7 +191,7 @@ def _fits(value: Any, current: Any) -> bool:
 def _steps(path: str) -> list[str]:
     steps = []
     if ".." in path.replace("\\.", "") or path.endswith("."):
-        raise RenderError("between two dots of a path, or behind the last, there is no name: correct it")
+        raise RenderError("the path has an empty field name: correct it")
     for match in _STEP.finditer(path):
         text = match[1] if match[1] is not None else match[2]
         if text:
@@ -197,13 +200,13 @@ def _steps(path: str) -> list[str]:
 
 
 def _field_name(step: str) -> str:
-    """`[a.b]` names the field a.b.; brackets without a dot are for entries of lists."""
+    """`[a.b]` is the field `a.b`; brackets without a dot select list elements."""
     plain = step[1:-1] if step.startswith("[") and step.endswith("]") else ""
     return plain if "." in plain and "=" not in plain else step
 
 
 def _find(node: Any, steps: list[str], create: Callable[[], Any] | None) -> Iterator[tuple[Any, Any]]:
-    """Holders and keys of the fields at a path."""
+    """Yield the holder and key of each field at a path."""
     if not steps:
         raise RenderError("the path of a field is empty: correct it")
     step, rest = steps[0], steps[1:]
@@ -217,7 +220,7 @@ def _find(node: Any, steps: list[str], create: Callable[[], Any] | None) -> Iter
 def _keys(node: Any, step: str, rest: list[str], create: Callable[[], Any] | None) -> list[Any]:
     if step == "*":
         if isinstance(node, dict):
-            raise RenderError("* stands for every entry of a list, but there is a map: name its fields")
+            raise RenderError("* selects list elements, but the field is a map: use a field name")
         return list(range(len(node))) if isinstance(node, list) else []
     if isinstance(node, list):
         return _elements(node, step, rest, create)
@@ -226,7 +229,7 @@ def _keys(node: Any, step: str, rest: list[str], create: Callable[[], Any] | Non
             return []
         raise RenderError(f"{str(node)[:40]!r} has no field {step}")
     if step.startswith("[") and step.endswith("]"):
-        raise RenderError(f"{step} stands for an entry of a list, but there is a map: name its fields without brackets")
+        raise RenderError(f"{step} selects a list element, but the field is a map: use a field name without brackets")
     if node.get(step) is None and (create is not None) and (step not in node or rest):
         node[step] = create() if not rest else [] if _is_list_step(rest[0]) else {}
     return [step] if step in node else []
@@ -243,11 +246,11 @@ def _elements(node: list[Any], step: str, rest: list[str], create: Callable[[], 
             if create is not None and index == len(node):
                 node.append(create() if not rest else {})
                 return [index]
-            raise RenderError(f"index {index} is beyond the {len(node)} entries")
+            raise RenderError(f"index {index} is out of range: the list has {len(node)} elements")
         return [index]
     match = _FILTER.fullmatch(step)
     if match is None:
-        raise RenderError(f"{step} is no entry of a list: use an index, [key=value] or *")
+        raise RenderError(f"{step} does not select a list element: use an index, [key=value] or *")
     key, wanted = match.groups()
     if not key:
         found = [at for at, each in enumerate(node) if not isinstance(each, dict | list) and _text(each) == wanted]
@@ -255,7 +258,7 @@ def _elements(node: list[Any], step: str, rest: list[str], create: Callable[[], 
         found = [
             at
             for at, each in enumerate(node)
-            # k8s: an empty value fits any.
+            # k8s: an empty value matches any.
             if isinstance(each, dict) and key in each and (not wanted or _text(each[key]) == wanted)
         ]
     if not found and create is not None:

@@ -1,4 +1,4 @@
-"""One manifest under construction and who it has been. In: a manifest of a file. Out: the same, changed step by step.
+"""One resource during a build, with its earlier ids. In: a manifest of a file. Out: the manifest, changed step by step.
 
 Never: shares data with another resource.
 """
@@ -19,11 +19,11 @@ _CLUSTER: Final = "\0cluster"
 
 
 Nulls = dict[int, tuple[Manifest, frozenset[str]]]
-"""Keys of nulls that are written out, by the id of the map that holds them, which is kept so that ids stay unique."""
+"""Keys whose value is an explicit null, by the id of their map; the map is kept so that the id stays unique."""
 
 
 def text_of(value: Any) -> str:
-    """The text that JSON has for a single value."""
+    """Return the JSON text of a scalar."""
     if type(value) is str:
         return value
     if value is None or type(value) is bool:
@@ -32,7 +32,7 @@ def text_of(value: Any) -> str:
 
 
 def plain_text(value: Any) -> str:
-    """The text of a single value; empty for anything else."""
+    """Return the text of a scalar; empty for null, maps and lists."""
     if type(value) is str:
         return value
     return "" if value is None or type(value) in (dict, list) else text_of(value)
@@ -45,7 +45,7 @@ class Id(NamedTuple):
 
     @property
     def place(self) -> str:
-        """The namespace that counts: none and `default` are one, and so are all of cluster-scoped kinds."""
+        """The namespace used for comparison: none equals `default`, and all cluster-scoped kinds share one."""
         return _CLUSTER if self.gvk.is_cluster_scoped else self.namespace or "default"
 
     def equals(self, other: Id) -> bool:
@@ -106,15 +106,15 @@ class Resource:
         return self.history[0] if self.history else self.id
 
     def ids(self) -> list[Id]:
-        """Who it was, then who it is."""
+        """Return all earlier ids, then the current one."""
         return [*self.history, self.id]
 
     def remember(self) -> None:
-        """Keeps the id of now, before a change of it."""
+        """Save the current id before it changes."""
         self.history.append(self.id)
 
     def fault(self, message: str, *inside: str) -> Fault:
-        """Something is wrong with it; the message must say with what."""
+        """Build an error at this resource; the message must name it."""
         first = self.first_id
         return Fault(message, where=self.file, about=(first.gvk.kind, first.name), inside=inside)
 
@@ -127,13 +127,13 @@ class Resource:
             raise self.fault(f"{self.id}: {error.message}", *(name for name, _ in steps_of(path))) from None
 
     def mapping(self, name: str) -> dict[str, Any]:
-        """Labels or annotations; empty where there are none."""
+        """Return the labels or annotations; empty if there are none."""
         metadata = self.manifest.get("metadata")
         found = metadata.get(name) if isinstance(metadata, dict) else None
         return found if isinstance(found, dict) else {}
 
     def texts(self, name: str) -> dict[str, str]:
-        """Labels or annotations as they will be read."""
+        """Return the labels or annotations as strings."""
         found = self.mapping(name)
         if all(type(each) is str for each in found.values()):
             return found
@@ -143,11 +143,11 @@ class Resource:
         return self.written.get(key) or plain_text(value)
 
     def set_entry(self, holder: Manifest, key: str, value: str, fresh: list[Manifest]) -> None:
-        """Sets a label or an annotation; `fresh` collects where it is new."""
+        """Set a label or an annotation; append the holder to `fresh` if the key is new."""
         if key not in holder:
             fresh.append(holder)
         else:
-            # k8s: what one pass created is one node; a later change of any copy changes them all.
+            # k8s: entries that one pass created are one YAML node; changing one copy changes them all.
             for group in self.aliases.get(key, ()):
                 if any(each is holder for each in group):
                     for each in group:
@@ -159,13 +159,13 @@ class Resource:
             self.aliases.setdefault(key, []).append(fresh)
 
     def shared(self) -> list[tuple[str, list[Manifest], list[Any]]]:
-        """Entries that are one node in several places, with their values of now."""
+        """List entries that are one YAML node in several places, with their current values."""
         return [
             (key, group, [each.get(key) for each in group]) for key, groups in self.aliases.items() for group in groups
         ]
 
     def spread(self, shared: list[tuple[str, list[Manifest], list[Any]]]) -> None:
-        """Gives what a patch changed in one place to the others that are the same node."""
+        """Copy a patched value to the other places of the same YAML node."""
         own = [self.mapping("annotations"), self.mapping("labels")]  # a merge goes by name: metadata, then spec
         for key, group, before in shared:
             same = [(each, old) for each, old in zip(group, before) if key in each]
@@ -175,7 +175,7 @@ class Resource:
                 each[key] = changed[-1]
 
     def adopt_notes(self) -> None:
-        """Takes history that an earlier build left in annotations of the file, and removes it there."""
+        """Move the history that an earlier build left in annotations into this resource."""
         annotations = self.mapping("annotations")
         if not any(key.startswith(_INTERNAL) for key in annotations):
             return

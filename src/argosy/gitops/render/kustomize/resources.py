@@ -1,4 +1,4 @@
-"""The resources of a build, in order. In: resources. Out: those that an id or a target names. Never: two of one id."""
+"""The resources of a build, in order. In: resources. Out: lookups by id or target. Never: two resources with one id."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Resources:
         self.add_all([resource], self.addresses())
 
     def addresses(self) -> Addresses:
-        """Who is who; it holds until a name, a namespace or a kind changes."""
+        """Index the resources by id; valid until a name, a namespace or a kind changes."""
         return {_address(each.id): each for each in self.listed}
 
     def add_all(self, resources: Iterable[Resource], known: Addresses) -> None:
@@ -30,7 +30,7 @@ class Resources:
             each = known.setdefault(_address(mine), resource)
             if each is not resource:
                 files = " and ".join(dict.fromkeys(file for file in (each.file, resource.file) if file))
-                raise RenderError(f"{mine} is there twice (in {files}): remove or rename one of them")
+                raise RenderError(f"{mine} is defined twice (in {files}): remove or rename one of them")
             self.listed.append(resource)
 
     def extend(self, others: Resources) -> None:
@@ -44,18 +44,18 @@ class Resources:
             self.listed.append(each)
 
     def matching(self, accept: Callable[[Id], bool]) -> list[Resource]:
-        """Those that are, or once were, what is asked for."""
+        """List the resources of which the current or an earlier id is accepted."""
         return [each for each in self.listed if any(map(accept, each.ids()))]
 
     def known_as(self, wanted: Id) -> list[Resource]:
-        """Those that are, or once were, exactly this; the name is looked at first, because it is seldom the same."""
+        """List the resources that have or had exactly this id; names are compared first, because they rarely match."""
         named = [each for each in self.listed if each.name == wanted.name or each.history]
         return [each for each in named if any(id.name == wanted.name and id.equals(wanted) for id in each.ids())]
 
     def one(self, wanted: Id, where: str, what: str) -> Resource:
         found = self.known_as(wanted)
         if len(found) != 1:
-            said = "nothing is" if not found else f"{len(found)} resources are"
+            said = "no resource is" if not found else f"{len(found)} resources are"
             raise RenderError(f"{what}: {said} {wanted}; correct its name, kind or namespace", where=where)
         return found[0]
 
@@ -64,7 +64,7 @@ class Resources:
             self.listed = [each for each in self.listed if each.manifest]
 
     def select(self, target: dict[str, Any], where: str) -> list[Resource]:
-        """k8s: parts of a target are regular expressions over the whole text."""
+        """k8s: the fields of a target are regular expressions that must match the whole text."""
         kind_of = [(_pattern(target.get(part) or "", where), at) for at, part in enumerate(Gvk._fields)]
         name = _pattern(target.get("name") or "", where)
         space = _pattern(target.get("namespace") or "", where)
@@ -88,10 +88,10 @@ def _address(id: Id) -> tuple[Gvk, str, str]:
 
 
 def carries(resource: Resource, target: dict[str, Any], where: str) -> bool:
-    """Whether labels and annotations are those that a target asks for."""
+    """True if labels and annotations match the target's selectors."""
     for part, field in (("labelSelector", "labels"), ("annotationSelector", "annotations")):
         if text := target.get(part):
-            from argosy.kube.schema.selectors.labels import labels as label_selector  # late: few patches need it
+            from argosy.kube.schema.selectors.labels import labels as label_selector  # few patches need it
 
             try:
                 selector = label_selector(text)

@@ -1,6 +1,6 @@
-"""Strategic merge as kustomize does it. In: a manifest and a patch. Out: the manifest, changed in place.
+"""Kustomize's strategic merge. In: a manifest and a patch. Out: the manifest, changed in place.
 
-Never: keeps a part of the patch that a later patch could change.
+Never: keeps a reference to a part of the patch, which a later patch could change.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _REMOVED: Final = object()
 
 
 class Misfit(RenderError):
-    """A part of a patch that does not fit: the map of the patch that has it, and its key there."""
+    """A part of a patch that does not match the manifest: its map in the patch, and its key there."""
 
     holder: Any = None
     key = ""
 
 
 def path_of(value: Any, wanted: Any) -> tuple[str | int, ...] | None:
-    """The way to a map within a value."""
+    """Return the path to a map within a value."""
     if value is wanted:
         return ()
     pairs: Any = value.items() if type(value) is dict else enumerate(value) if type(value) is list else ()
@@ -39,17 +39,17 @@ _DIRECTIVE: Final = "$patch"
 
 
 def merge(manifest: dict[str, Any], patch: dict[str, Any], schema: Node | None) -> dict[str, Any]:
-    """The merged manifest; empty where the patch deletes it."""
+    """Return the merged manifest; empty if the patch deletes it."""
     if patch.get(_DIRECTIVE) == "replace":
-        return manifest  # k8s: as with elements of lists, what is to be replaced as a whole stays
+        return manifest  # k8s: as for list elements, `$patch: replace` leaves the manifest unchanged
     found = _map(manifest, patch, schema, "")
     return {} if found is _REMOVED else found
 
 
 def without_blanks(node: Any, schema: Node | None, literal: Nulls | None) -> None:
-    """k8s: a strategic patch removes every entry without a value, in maps and in lists that have keys.
+    """k8s: a strategic merge patch removes every key without a value, in maps and in lists with merge keys.
 
-    A null that is written out stays, and after operations every null is (`literal` is None).
+    An explicit null stays; after a JSON patch every null is explicit (`literal` is None).
     """
     if literal is None:
         return
@@ -78,7 +78,7 @@ def _map(target: dict[str, Any], patch: dict[str, Any], schema: Node | None, at:
         raise _unknown(directive, at, patch)
     for key, value in patch.items():
         if key == _DIRECTIVE:
-            target.pop(_DIRECTIVE, None)  # there if it is merged with itself
+            target.pop(_DIRECTIVE, None)  # present if the patch is merged with itself
             continue
         if value is None:
             target.pop(key, None)
@@ -124,21 +124,21 @@ def _mismatch(at: str, target: Any, patch: Any) -> Misfit:
     was, given = (
         next((name for kind, name in names if type(each) is kind), "a single value") for each in (target, patch)
     )
-    return Misfit(f"{at} is {was}, but the patch has {given} there: give the patch the same form")
+    return Misfit(f"{at} is {was}, but the patch has {given}: use the same type in the patch")
 
 
 def _list(target: list[Any] | None, patch: list[Any], schema: Node | None, at: str) -> Any:
     if schema is None or not (schema.keys or schema.is_set):
-        return _plain(patch)  # k8s: a directive in a list without keys is an element like any other
+        return _plain(patch)  # k8s: in a list without merge keys, a directive is a plain element
     directives = [each[_DIRECTIVE] for each in patch if _is_directive(each)]
     if directives and target is None:
-        return [{_DIRECTIVE: directives[-1]}]  # k8s: where there is no list yet, nothing but the directive stays
+        return [{_DIRECTIVE: directives[-1]}]  # k8s: if there is no list yet, only the directive stays
     if directives:
         rest = [each for each in patch if not _is_directive(each)]
         if directives[-1] == "delete":
             return _REMOVED
         if directives[-1] == "replace":
-            target = _plain(rest)  # k8s: what takes the place of all is merged with itself
+            target = _plain(rest)  # k8s: the replacement is merged with itself
         patch, target = rest, [each for each in target or () if not _is_directive(each)]
     if not patch:
         return target or []
@@ -152,7 +152,7 @@ def _is_directive(element: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """A copy: one patch may serve many targets."""
+    """Copy: one patch may have many targets."""
     if type(value) is dict:
         return {key: _plain(each) for key, each in value.items()}
     if type(value) is list:
@@ -170,7 +170,7 @@ def _keyed(target: list[Any] | None, patch: list[Any], schema: Node, at: str) ->
     if len(keys) > 1:
         return _keyed_by_many(target, patch, schema, at)
     if len(schema.keys) == 1 and not all(keys[0] in each for each in patch):
-        return []  # k8s: elements that cannot be told apart take all others with them
+        return []  # k8s: elements without the merge key replace the whole list with nothing
     patch = [each for each in patch if keys[0] in each]
     left = list(target or ())
     found = []
@@ -178,7 +178,7 @@ def _keyed(target: list[Any] | None, patch: list[Any], schema: Node, at: str) ->
         place = next((place for place, each in enumerate(left) if _is_same(each, element, keys)), None)
         old: dict[str, Any] = left.pop(place) if place is not None else _itself(element)
         old.pop(_DIRECTIVE, None)
-        # k8s: an element that says it replaces another leaves that one as it is.
+        # k8s: `$patch: replace` in an element keeps the existing element.
         leaves = place is not None and element.get(_DIRECTIVE) == "replace"
         merged = old if leaves else _map(old, element, schema, at)
         if merged is not _REMOVED:
@@ -187,7 +187,7 @@ def _keyed(target: list[Any] | None, patch: list[Any], schema: Node, at: str) ->
 
 
 def _itself(element: dict[str, Any]) -> dict[str, Any]:
-    """k8s: what was not there before is merged with itself, so that directives in it count."""
+    """k8s: a new element is merged with itself, so that directives in it apply."""
     return {key: _plain(each) for key, each in element.items() if key != _DIRECTIVE}
 
 
@@ -200,12 +200,12 @@ def _keyed_by_many(target: list[Any] | None, patch: list[Any], schema: Node, at:
         return None if merged is _REMOVED else merged
 
     for each in target or ():
-        each.pop(_DIRECTIVE, None)  # there if it is merged with itself
+        each.pop(_DIRECTIVE, None)  # present if the patch is merged with itself
     return walked([_itself(each) for each in patch] if target is None else target, patch, schema.keys, merge_two)
 
 
 def _is_same(one: dict[str, Any], other: dict[str, Any], keys: list[str]) -> bool:
-    """k8s: a key that one of them lacks matches anything, if only another key is equal."""
+    """k8s: a key that one element lacks matches anything, if another key is equal."""
     equal = False
     for key in keys:
         mine, theirs = one.get(key), other.get(key)

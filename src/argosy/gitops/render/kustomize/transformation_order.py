@@ -1,6 +1,6 @@
-"""The steps of one kustomization, in kustomize's fixed order. In: its fields. Out: changed resources.
+"""Runs the transformers of one kustomization in kustomize's fixed order. In: its fields. Out: changed resources.
 
-Never: a step twice, or one that is not asked for.
+Never: runs a transformer twice, or one that is not configured.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def transform(level: Level, into: Accumulated) -> None:
         merge_patch(level, resources, text)
         level.trace(into)
     if fields.get("patchesStrategicMerge"):
-        mark(into, "PatchStrategicMergeTransformer")  # k8s: all of them are one step
+        mark(into, "PatchStrategicMergeTransformer")  # k8s: they are one transformer
     for patch in level.entries("patches"):
         any_patch(level, resources, patch)
         mark(into, "PatchTransformer")
@@ -80,7 +80,7 @@ def _set_labels(level: Level, into: Accumulated) -> None:
         level.mark(into, "LabelTransformer")
     for field, kind in (("commonLabels", "LabelTransformer"), ("commonAnnotations", "AnnotationsTransformer")):
         entries = fields.get(field)
-        # k8s: commonLabels count as a step of their own as soon as there are labels, even if they are empty.
+        # k8s: if there are labels, commonLabels are a transformer of their own, even if they are empty.
         if entries or (field == "commonLabels" and fields.get("labels")):
             level.at = (field,)
             set_entries(resources, entries or {}, partial(config.selected, field))
@@ -99,7 +99,7 @@ def _label_specs(label: dict[str, Any], config: Config) -> list[FieldSpec]:
 def any_patch(level: Level, resources: Resources, patch: dict[str, Any]) -> None:
     text, path = patch.get("patch"), patch.get("path")
     if bool(text) == bool(path):
-        raise RenderError("an entry of patches needs either `patch` or `path`: give one of them", where=level.file)
+        raise RenderError("an entry of patches needs either `patch` or `path`: set one of them", where=level.file)
     data = text.strip().encode() if text else _read(level, path or "")
     apply_patch(resources, patch, data, level.build.schemas, _file(level, path) if path else level.file)
 
@@ -143,7 +143,7 @@ def replaced(level: Level, resources: Resources, given: dict[str, Any]) -> None:
         replace(resources, given, level.file)
         return
     if given.get("source") or given.get("targets"):
-        message = "a replacement has a path besides a source or targets: keep one of them"
+        message = "a replacement has a path and a source or targets: keep one of them"
         raise RenderError(message, where=level.file)
     where, documents = level.name(path), read_patches(first_document(_read(level, path)), level.name(path))
     for number, document in enumerate(documents):
@@ -155,25 +155,25 @@ def replaced(level: Level, resources: Resources, given: dict[str, Any]) -> None:
 
 
 def place(resources: Resources, made: Resource, where: str) -> None:
-    """Adds what was generated, or lets it change what has its name."""
+    """Add a generated resource, or merge it into the resource with the same id."""
     behavior = made.behavior or "create"
     mine = made.id
     found = resources.known_as(mine)
     if not found:
         if behavior != "create":
-            raise RenderError(f"{mine} does not exist, so it cannot {behavior} anything: add it or create", where=where)
+            raise RenderError(f"{mine} does not exist, so {behavior} is impossible: add it, or use create", where=where)
         resources.listed.append(made)
         return
     if len(found) > 1:
-        raise RenderError(f"{len(found)} resources are {mine}: give them different names", where=where)
+        raise RenderError(f"{len(found)} resources have the id {mine}: give them different names", where=where)
     if behavior == "create":
-        raise RenderError(f"{mine} exists already: set behavior to merge or replace, or rename it", where=where)
+        raise RenderError(f"{mine} already exists: set behavior to merge or replace, or rename it", where=where)
     _supersede(found[0], made, behavior)
 
 
 def _supersede(old: Resource, made: Resource, behavior: str) -> None:
     before, after = old.manifest, made.manifest
-    if behavior == "merge":  # k8s: nothing else of what was there is kept, such as stringData or immutable
+    if behavior == "merge":  # k8s: other fields of the old one, such as stringData or immutable, are dropped
         for part in ("data", "binaryData"):
             known = before.get(part)
             both = {**(known if isinstance(known, dict) else {}), **(after.get(part) or {})}
@@ -189,7 +189,7 @@ def _supersede(old: Resource, made: Resource, behavior: str) -> None:
         if both:
             metadata[part] = both
     metadata["name"] = old.name
-    metadata.pop("namespace", None)  # none and `default` are one
+    metadata.pop("namespace", None)  # no namespace equals `default`
     if old.namespace:
         metadata["namespace"] = old.namespace
     after["metadata"] = metadata

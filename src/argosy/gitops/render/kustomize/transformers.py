@@ -1,6 +1,6 @@
-"""Namespace, prefix and suffix, labels, annotations, replicas. In: resources and specs. Out: the same, changed.
+"""Transformers for namespace, prefix, suffix, labels, annotations and replicas. In: resources and field specs.
 
-Never: touches a field that no spec names, but for metadata.namespace.
+Out: changed resources. Never: changes a field without a spec, except metadata.namespace.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ def set_namespace(
         if gvk.kind in _BINDINGS:
             given = resource.manifest.get("subjects")
             if given is not None and not isinstance(given, list):
-                raise resource.fault(f"{resource.id}: subjects are no list: correct them", "subjects")
+                raise resource.fault(f"{resource.id}: subjects must be a list: correct them", "subjects")
             _bind(given, put, subjects)
         for spec in specs(gvk):
-            # k8s: only the core kind is renamed, whatever else is called Namespace.
+            # k8s: only the core kind is renamed, not other kinds called Namespace.
             foreign = spec.path == _NAME and gvk.kind == "Namespace" and gvk.group
             if spec.path not in ("metadata/namespace", "subjects") and not foreign:
                 resource.visit(spec.path, put, str if spec.create else None)
@@ -70,7 +70,7 @@ def _check_unique(resources: Resources) -> None:
         id = each.id
         address = (id.gvk, id.name, id.place)
         if address in seen:
-            raise each.fault(f"the namespace makes two resources one: {id}; rename one of them")
+            raise each.fault(f"the namespace gives two resources the same id {id}; rename one of them")
         seen.add(address)
 
 
@@ -94,7 +94,7 @@ def add_affixes(resources: Resources, prefix: str, suffix: str, specs: SpecsOf) 
 
 
 def set_entries(resources: Resources, entries: Mapping[str, str], specs: SpecsOf) -> None:
-    """Labels or annotations, at every field that a spec names."""
+    """Set labels or annotations at every field of the specs."""
     for resource in resources.listed:
         chosen = list(specs(resource.gvk))
         for key in sorted(entries):
@@ -114,7 +114,7 @@ def _entry(
             if each is None:
                 continue
             if not isinstance(each, dict):
-                raise resource.fault(f"{name} of {resource.id} is no map: {key} cannot be set there", "metadata", name)
+                raise resource.fault(f"{name} of {resource.id} is not a map: cannot set {key}", "metadata", name)
             resource.set_entry(each, key, value, fresh)
 
     return put
@@ -134,7 +134,7 @@ def set_replicas(resources: Resources, name: str, count: int, specs: Iterable[Fi
             resource.visit(spec.path, put, int if spec.create else None)
     if not found:
         kinds = ", ".join(spec.gvk.kind or "any kind" for spec in listed)
-        raise RenderError(f"replicas: nothing of {kinds} is named {name}: correct the name", where=where)
+        raise RenderError(f"replicas: no {kinds} is named {name}: correct the name", where=where)
 
 
 def _named(name: str, gvk: Gvk) -> Callable[[Id], bool]:

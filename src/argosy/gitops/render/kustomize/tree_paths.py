@@ -1,4 +1,4 @@
-"""Paths of a tree, as a kustomization writes them. In: a folder and a relative path. Out: a path of the tree.
+"""Resolves relative paths and links in a tree. In: a folder and a relative path. Out: a path of the tree.
 
 Never: leaves the tree, by `..` or by a link.
 """
@@ -12,7 +12,7 @@ _MOST_LINKS = 32
 
 
 def joined(folder: str, path: str, where: str) -> str:
-    """The path from the root of the tree; `..` above it is refused."""
+    """Return the path from the root of the tree; `..` above the root is an error."""
     if path.startswith("/"):
         raise RenderError(f"{path!r} is an absolute path: write it relative to this file", where=where)
     steps = folder.split("/") if folder else []
@@ -27,7 +27,7 @@ def joined(folder: str, path: str, where: str) -> str:
 
 
 def located(tree: Tree, path: str, where: str) -> tuple[str, str]:
-    """The path with its links resolved, and `file`, `folder` or `` (nothing is there)."""
+    """Return the path with links resolved, and `file`, `folder` or `` (no such path)."""
     entry = tree.entry(path)
     if entry is not None and entry.kind != "link":
         return path, entry.kind
@@ -49,7 +49,7 @@ def _walked(tree: Tree, path: str, where: str) -> tuple[str, str]:
             continue
         links += 1
         if links > _MOST_LINKS:
-            raise RenderError(f"{path!r} goes through too many links: name the file itself", where=where)
+            raise RenderError(f"{path!r} passes through too many links: use the path of the file itself", where=where)
         try:
             target = joined(done, tree.read(here).decode("utf-8", "replace"), where)
         except RenderError as error:

@@ -1,9 +1,9 @@
-"""Lists whose elements have two keys, such as ports. In: such a list and what a patch has for it. Out: the list merged.
+"""Merges lists with two merge keys, such as ports. In: a list and the patch for it. Out: the merged list.
 
-Never: decides how two elements are merged; whoever asks does.
+Never: merges two elements itself; the caller does.
 
-k8s: an element that lacks a key is taken for any other that has the same in the other key, and takes its place. That is
-how kustomize does it: of a port 53 of TCP and a port 53 without a protocol, the latter stays.
+k8s: an element that lacks a key matches any other with an equal value of the other key, and replaces it. This is
+kustomize's behavior: of port 53 with TCP and port 53 without a protocol, the latter stays.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from argosy.gitops.render.kustomize.resource import plain_text
 
 Element = dict[str, Any]
 Merge = Callable[[Element | None, Element | None], Element | None]
-"""Merges what was there with what a patch has; None where nothing is left."""
+"""Merges an existing element with that of a patch; None if nothing is left."""
 
 
 def walked(target: list[Element], patch: list[Element], keys: Sequence[str], merge: Merge) -> list[Element]:
-    """What only a patch has comes first."""
+    """Merge the lists; elements that only the patch has come first."""
     values = list(dict.fromkeys(tuple(plain_text(each.get(key)) for key in keys) for each in (*patch, *target)))
     values = _completed(values)
     used = [at for at in range(len(keys)) if any(each[at] for each in values)] or list(range(len(keys)))
@@ -42,7 +42,7 @@ def walked(target: list[Element], patch: list[Element], keys: Sequence[str], mer
 
 
 def _completed(values: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Gives what lacks a key that of the others that may be meant."""
+    """Fill in missing keys from elements that may be the same."""
     values = list(values)
     for place in range(len(values)):
         mine = values[place]
@@ -54,7 +54,7 @@ def _completed(values: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
 
 
 def _moved(found: list[Element], names: Sequence[str], element: Element) -> list[Element]:
-    """With an element at its end, and without those that it is taken for."""
+    """Append an element, and remove those that it matches."""
     wanted = [plain_text(element[name]) for name in names if name in element]
     if not wanted:
         return [element]
@@ -78,7 +78,9 @@ def _first(elements: list[Element], known: list[tuple[str, str]]) -> Element | N
 
 
 def _fits(element: Element, names: Sequence[str], wanted: Sequence[str]) -> bool:
-    """k8s: an empty text fits any value that is there, and fewer values than names are those of the first names."""
+    """k8s: an empty text matches any present value; if there are fewer values than names, they belong to the first
+    names.
+    """
     return all(
         element.get(name) is not None and (not value or plain_text(element[name]) == value)
         for name, value in zip(names, wanted)

@@ -1,4 +1,7 @@
-"""`$(NAME)` in fields that may hold it. In: vars bound to resources. Out: resources with values. Never: another var."""
+"""Resolves `$(NAME)` variables (`vars`). In: vars bound to resources. Out: resources with values.
+
+Never: resolves a variable in a variable's value.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ class Var(NamedTuple):
 
 
 def bound(given: dict[str, Any], resources: Resources, where: str, at: Path = ()) -> Var:
-    """A var, and what it stands for where it is declared."""
+    """Bind a var to the resource it refers to, among the resources where it is declared."""
     name, reference = given.get("name") or "", given.get("objref") or {}
     field = given.get("fieldref") or {}
     gvk = Gvk(reference.get("group") or "", reference.get("version") or "", reference.get("kind") or "")
@@ -37,7 +40,7 @@ def bound(given: dict[str, Any], resources: Resources, where: str, at: Path = ()
     wanted = Id(gvk, reference.get("name") or "", reference.get("namespace") or "")
     found = resources.matching(lambda id: _fits(id, wanted))
     if len(found) > 1:
-        raise RenderError(f"the var {name} fits {len(found)} resources: add a namespace to its objref", where=where)
+        raise RenderError(f"the var {name} matches {len(found)} resources: add a namespace to its objref", where=where)
     path = field.get("fieldPath") or field.get("fieldpath") or "metadata.name"
     return Var(name, wanted, path, where, found[0] if found else None, at)
 
@@ -53,7 +56,7 @@ def _twice(var: Var) -> Fault:
 
 
 def declare(old: list[Var], new: list[Var]) -> list[Var]:
-    """A kustomization's own vars, none of which may be known already."""
+    """Add a kustomization's own vars; a name that is already declared is an error."""
     names = {each.name for each in old}
     for each in new:
         if each.name in names:
@@ -78,7 +81,7 @@ def resolve(resources: Resources, variables: list[Var], config: Config) -> None:
     if not variables:
         return
     found = {var.name: _value(var) for var in variables}
-    # k8s: a map or a list cannot stand in a text, and its reference stays as it is.
+    # k8s: a map or a list cannot be put into a string, and its reference is left unchanged.
     values = {name: "null" if value is None else value for name, value in found.items() if not _is_deep(value)}
 
     def put(holder: dict[str, Any], name: str) -> None:
@@ -95,7 +98,7 @@ def _is_deep(value: Any) -> bool:
 
 def _value(var: Var) -> Any:
     resource = var.resource
-    if resource is None:  # k8s: only what is there where a var is declared can be meant
+    if resource is None:  # k8s: a var only sees the resources that exist where it is declared
         message = f"the var {var.name}: there is no {var.wanted} where it is declared; correct its objref"
         raise Fault(message, where=var.where, inside=var.at)
     value: Any = resource.manifest
@@ -115,8 +118,8 @@ def _filled(value: Any, values: dict[str, Any]) -> Any:
     if type(value) is str:
         return _expanded(value, values) if "$" in value else value
     if type(value) is list:
-        if any(type(each) is not str for each in value):  # k8s: even where no var is in it
-            raise RenderError("a list that may hold vars has an element that is no text: put it in quotes")
+        if any(type(each) is not str for each in value):  # k8s: even if it has no var
+            raise RenderError("a list with vars has an element that is not a string: put it in quotes")
         return [_filled(each, values) for each in value]
     if type(value) is dict:
         return {key: _filled(each, values) if type(each) is str else each for key, each in value.items()}
@@ -130,7 +133,7 @@ def _expanded(text: str, values: dict[str, Any]) -> Any:
 
     longest = max((len(_text(each)) for each in values.values()), default=0)
     if text.count("$(") * longest > _LARGEST:
-        raise LimitError(f"vars make a text of more than {_LARGEST} bytes: write fewer of them")
+        raise LimitError(f"vars expand a string beyond {_LARGEST} bytes: use fewer of them")
 
     def one(match: re.Match[str]) -> str:
         name = match[1]
@@ -144,7 +147,7 @@ def _expanded(text: str, values: dict[str, Any]) -> Any:
 
 def _text(value: Any) -> str:
     if isinstance(value, float) and abs(value) >= 1e6:
-        # k8s: within a text, a number with a fraction is written as Go's %g does.
+        # k8s: within a string, a float is formatted like Go's %g.
         digits, _, exponent = f"{Decimal(repr(value)).normalize():e}".partition("e")
         return f"{digits}e{int(exponent):+03d}"
     return str(value).lower() if isinstance(value, bool) else str(value)

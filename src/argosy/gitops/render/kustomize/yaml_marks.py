@@ -1,6 +1,6 @@
-"""What values no longer tell of the YAML that they were read from. In: a text and its values. Out: marks.
+"""Recovers details of YAML that parsed values lose: explicit nulls and the text of scalars. In: text and its values.
 
-Never: composed unless the text may need it; that takes longer than reading the values.
+Out: YamlDetails. Never: composes the YAML unless the text may need it; that is slower than parsing.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ import yaml
 
 from argosy.gitops.render.kustomize.resource import Nulls
 
-BLANK: Final = "\0"  # before the name of an entry without a value in a flow map, which is read as an empty text
+BLANK: Final = "\0"  # prefix for a key without a value in a flow map, which is read as an empty string
 _NULL: Final = re.compile(rb"[:\-\[,][ \t]+(?:null|Null|NULL|~)[ \t]*(?:$|[,}\]#])", re.MULTILINE)
 _BLANK: Final = re.compile(rb":[ \t]*[,}]")
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT.*")
 
 
 def may_be_lost(text: bytes) -> bool:
-    """Whether a text may have nulls that are written out, or flow maps with entries that have no value."""
+    """True if the text may have explicit nulls, or flow maps with keys that have no value."""
     return bool(_NULL.search(text) or _BLANK.search(text))
 
 
 def is_odd(entries: Any) -> bool:
-    """Whether labels or annotations may be written otherwise than their values say."""
+    """True if labels or annotations may have source text that differs from their values."""
     return isinstance(entries, dict) and any(
         type(each) is not str or (each[:1].isdigit() and _TIME.fullmatch(each)) for each in entries.values()
     )
 
 
 class Marks:
-    """Which nulls are written out, which entries of flow maps are blank, and the text of plain scalars."""
+    """Explicit nulls, keys of flow maps without a value, and the source text of plain scalars."""
 
     def __init__(self, documents: Sequence[Any], text: bytes) -> None:
         self.nulls: Nulls = {}
@@ -45,7 +45,7 @@ class Marks:
             pass
 
     def texts(self, entries: Any) -> dict[str, str]:
-        """How entries of a map are written, where their values do not say it."""
+        """Return the source text of a map's entries, where it differs from the value."""
         return self._texts.get(id(entries), {})
 
     def _walk(self, value: Any, node: Any) -> None:
@@ -72,10 +72,11 @@ class Marks:
 
 
 def settle(documents: Sequence[Any], text: bytes, *, as_texts: bool) -> None:
-    """Gives patches the values that kustomize's merge sees.
+    """Give patches the values that kustomize's merge uses.
 
-    k8s: annotations are as they are written. In `patchesStrategicMerge`, but not in `patches`, labels are too, and
-    a null there is the text `null`: it deletes nothing. An entry without a value in a flow map is a null.
+    k8s: annotations keep their source text. In `patchesStrategicMerge`, but not in `patches`, labels do too, and a null
+    is
+    the string `null`: it deletes nothing. A key without a value in a flow map is a null.
     """
     wanted = ("labels", "annotations") if as_texts else ("annotations",)
     held = [
