@@ -104,7 +104,7 @@ async def test_an_expression_that_runs_for_ever_is_a_condition_and_stops_nobody(
     await room.cluster.patch(KEY, {"data": {"a": "changed"}})
     app = await refreshed(room)
     assert [each["message"] for each in app["status"]["conditions"]] == [
-        "jqPathExpressions: 'repeat(.)': it takes too much time or memory; write it simpler"
+        "jqPathExpressions: 'repeat(.)': it takes too much time or memory; simplify it"
     ]
     assert app["status"]["sync"]["status"] == "Synced", "the plain path holds"
     await room.deliver("other", path="other")

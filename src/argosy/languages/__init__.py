@@ -1,1 +1,1 @@
-"""Small languages that users write. In: their text. Out: what it means, as plain data. Never: does I/O."""
+"""Small languages that users write. In: their text. Out: its result as plain data. Never: does I/O."""

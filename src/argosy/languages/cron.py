@@ -1,7 +1,7 @@
-"""Schedules as cron writes them. In: five fields or a word such as `@daily`. Out: the next time. Never: a clock.
+"""Cron schedules. In: five fields or a word such as `@daily`. Out: the next time. Never: reads a clock.
 
 k8s: the dialect of the Go library that Argo CD and CronJobs use: lists, ranges, steps, names of months and days, `?`
-for `*`; where day of month and day of week are both restricted, either suffices.
+for `*`; if both day of month and day of week are restricted, either is enough.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _FIELDS: Final[tuple[tuple[str, int, int, dict[str, int]], ...]] = (
     ("day of week", 0, 6, _DAYS),
 )
 _DIGITS: Final = re.compile(r"[0-9]{1,4}")
-_FURTHEST: Final = timedelta(days=366 * 5)  # k8s: a schedule that never comes is given up after five years
+_FURTHEST: Final = timedelta(days=366 * 5)  # k8s: the search for the next time stops after five years
 
 
 class CronError(ValueError):
-    """The text is no schedule; the message says which field."""
+    """The text is not a schedule; the message names the field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +53,11 @@ class Schedule:
     any_weekday: bool
 
     def next(self, after: datetime) -> datetime | None:
-        """The first time after that one, in its zone; None where there is none for years.
+        """Return the first time after the given one, in its zone; None if there is none for years.
 
-        Walls' clocks are counted, and what they show is looked up in the zone: times that summer time skips never
-        come, and those that it repeats come once.
+        It counts local time and converts it to the zone: a time that daylight saving skips never occurs, and a time
+        that it
+        repeats occurs once.
         """
         zone: tzinfo = after.tzinfo or UTC
         wall = after.astimezone(zone).replace(tzinfo=None, second=0, microsecond=0) + timedelta(minutes=1)
@@ -85,10 +86,10 @@ class Schedule:
 
 
 def parse(text: str) -> Schedule:
-    """Raises CronError."""
+    """Parse a schedule. Raises CronError."""
     words = _WORDS.get(text.strip().lower(), text).split()
     if len(words) != len(_FIELDS):
-        raise CronError(f"{text!r} is no schedule; write minute, hour, day of month, month and day of week")
+        raise CronError(f"invalid schedule {text!r}; write minute, hour, day of month, month and day of week")
     minutes, hours, days, months, weekdays = (_field(word, *about) for word, about in zip(words, _FIELDS))
     any_day, any_weekday = (words[place][0] in "*?" for place in (2, 4))
     return Schedule(minutes, hours, days, months, weekdays, any_day, any_weekday)
@@ -106,7 +107,7 @@ def _field(text: str, name: str, low: int, high: int, names: dict[str, int]) -> 
             last = _number(end, name, names) if dash else high if step else first
         width = _number(step, name, {}) if "/" in part else 1
         if not low <= first <= last <= high or width < 1:
-            raise CronError(f"{part!r} is no {name}; it must lie between {low} and {high}")
+            raise CronError(f"invalid {name} {part!r}; it must be between {low} and {high}")
         found.update(range(first, last + 1, width))
     return frozenset(found)
 
@@ -116,12 +117,12 @@ def _number(text: str, name: str, names: dict[str, int]) -> int:
     if known is not None:
         return known
     if not _DIGITS.fullmatch(text):
-        raise CronError(f"{text!r} is no {name}; write a number or a name such as mon")
+        raise CronError(f"invalid {name} {text!r}; write a number or a name such as mon")
     return int(text)
 
 
 def _exists(moment: datetime) -> bool:
-    """Whether the wall's clock ever shows it."""
+    """True if this local time exists in its zone."""
     shown = moment.astimezone(UTC).astimezone(moment.tzinfo)
     return shown.replace(tzinfo=None) == moment.replace(tzinfo=None)
 

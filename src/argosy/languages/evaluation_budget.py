@@ -1,6 +1,6 @@
-"""What a text of a user may spend: steps, characters, depth.
+"""Limits evaluation of users' text: steps, characters, depth.
 
-In: what is about to be done. Out: nothing, or a LimitError. Never: counts time: who confines the worker does.
+In: the work to be done. Out: nothing, or a LimitError. Never: counts time: the isolation of the worker does.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MOST_DEPTH: Final = 60
 
 
 class Meter:
-    """One evaluation's spending."""
+    """Counts the work of one evaluation."""
 
     __slots__ = ("characters", "depth", "steps")
 
@@ -27,19 +27,19 @@ class Meter:
     def step(self, count: int = 1) -> None:
         self.steps -= count
         if self.steps < 0:
-            raise LimitError("it takes too many steps; write it simpler")
+            raise LimitError("it takes too many steps; simplify it")
 
     def grow(self, count: int) -> None:
-        """Characters, or elements, that are about to be made."""
+        """Count characters or elements before they are created."""
         self.characters -= count
         if self.characters < 0:
-            raise LimitError("it makes too much text; write less")
+            raise LimitError("it produces too much text; produce less")
 
     @contextmanager
     def deeper(self) -> Iterator[None]:
         self.depth += 1
         if self.depth > MOST_DEPTH:
-            raise LimitError("it is nested too deeply; write it flatter")
+            raise LimitError("it is nested too deeply; flatten it")
         try:
             yield
         finally:

@@ -1,7 +1,8 @@
-"""Globs. In: a pattern, as Argo CD's users write them. Out: a regular expression, or yes or no. Never: a slow one.
+"""Compiles Argo CD's globs. In: a glob. Out: a regular expression, or True or False. Never: a slow one.
 
-Three dialects: in `include`, `exclude` and most of a project a star crosses slashes and braces hold alternatives; in
-addresses of repositories it does not cross them and `**` does; in manifest-generate-paths a glob is for one name.
+Three dialects: in `include`, `exclude` and most fields of a project, a star crosses slashes and braces hold
+alternatives; in repository URLs a star does not cross slashes and `**` does; in manifest-generate-paths a glob matches
+one name.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ _IPV6: Final = re.compile(r"(?<=[/@])\[([0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*)\]")
 
 
 def glob_pattern(glob: str, where: str) -> re.Pattern[str]:
-    """The dialect of `include` and `exclude`; raises UserError for what is no glob."""
+    """Compile the dialect of `include` and `exclude`; raises UserError for an invalid glob."""
     return _Glob(glob, where, "!").pattern(braces=True)
 
 
 def path_pattern(glob: str) -> re.Pattern[str]:
-    """The dialect of file names, for one name; what is no glob matches nothing."""
+    """Compile the dialect of file names, for one name; an invalid glob matches nothing."""
     try:
         return _Glob(glob, "", "^").pattern(braces=False)
     except UserError:
@@ -37,7 +38,7 @@ def path_pattern(glob: str) -> re.Pattern[str]:
 
 
 def matches(glob: str, text: str, *, by_segment: bool = False) -> bool:
-    """Whether the whole text fits; what is no glob fits only itself."""
+    """True if the whole text matches; an invalid glob matches only itself."""
     if glob == text:
         return True
     pattern = _known(glob, by_segment)
@@ -45,12 +46,12 @@ def matches(glob: str, text: str, *, by_segment: bool = False) -> bool:
 
 
 def is_glob(glob: str) -> bool:
-    """False for text that cannot be read as a glob, such as one with an open bracket."""
+    """False for an invalid glob, such as one with an open bracket."""
     return _known(glob, False) is not None
 
 
 def escape_ipv6(pattern: str) -> str:
-    """The brackets around an IPv6 address of a URL stand for themselves, not for a set of characters."""
+    """Escape the brackets around an IPv6 address of a URL, which are not a set of characters."""
     return _IPV6.sub(r"\\[\1\\]", pattern)
 
 
@@ -63,7 +64,7 @@ def _known(glob: str, by_segment: bool) -> re.Pattern[str] | None:
 
 
 class _Glob:
-    """One glob on its way to a regular expression."""
+    """Converts one glob to a regular expression."""
 
     def __init__(self, glob: str, where: str, negation: str) -> None:
         self.glob = glob
@@ -80,7 +81,7 @@ class _Glob:
         return re.compile("|".join(_expression(row, stars) for row in rows), re.DOTALL)
 
     def _signs(self) -> Iterator[str]:
-        """Stars, braces and commas as they are; everything else as an expression for one character."""
+        """Yield stars, braces and commas as they are, and everything else as a regular expression for one character."""
         at = 0
         while at < len(self.glob):
             sign = self.glob[at]
@@ -96,7 +97,7 @@ class _Glob:
                 yield text
             elif sign == "\\":
                 if at == len(self.glob):
-                    raise self._wrong("nothing follows the last backslash")
+                    raise self._wrong("it ends with a backslash")
                 yield f"[{re.escape(self.glob[at])}]"
                 at += 1
             else:
@@ -119,11 +120,11 @@ class _Glob:
         try:
             re.compile(text)
         except re.error:
-            raise self._wrong(f"{self.glob[at - 1 : end + 1]} is no set of characters") from None
+            raise self._wrong(f"{self.glob[at - 1 : end + 1]} is not a valid set of characters") from None
         return text, end + 1
 
     def _alternatives(self, signs: list[str]) -> list[list[str]]:
-        """Braces written out: every row is without them, which keeps the expression quick."""
+        """Expand braces: no row has any, which keeps the regular expression fast."""
         rows: list[list[str]] = [[]]
         at = 0
         while at < len(signs):
@@ -136,11 +137,11 @@ class _Glob:
             inner = [choice for part in parts for choice in self._alternatives(part)]
             rows = [[*row, *choice] for row in rows for choice in inner]
             if len(rows) > _MOST_ALTERNATIVES:
-                raise self._wrong(f"its braces stand for more than {_MOST_ALTERNATIVES} globs")
+                raise self._wrong(f"its braces expand to more than {_MOST_ALTERNATIVES} globs")
         return rows
 
     def _parts(self, signs: list[str], at: int) -> tuple[list[list[str]], int]:
-        """What the commas of a brace part, and the place behind it."""
+        """Split a brace at its commas, and return the index after it."""
         parts: list[list[str]] = [[]]
         depth = 0
         for place in range(at, len(signs)):
@@ -155,13 +156,13 @@ class _Glob:
         raise self._wrong("a brace is not closed")
 
     def _wrong(self, message: str) -> UserError:
-        return UserError(f"{self.glob[:80]!r} is no glob, {message}: correct it", where=self.where)
+        return UserError(f"invalid glob {self.glob[:80]!r}, {message}: correct it", where=self.where)
 
 
 def _expression(row: list[str], stars: Mapping[str, str]) -> str:
-    """Between two stars the first place that fits is as good as any other, so that nothing is ever tried twice."""
+    """Between two stars the first match is as good as any other, so atomic groups avoid backtracking."""
     first = ""
-    pieces: list[tuple[str, str]] = []  # what a star stands for, and what follows it
+    pieces: list[tuple[str, str]] = []  # the pattern of a star, and the text after it
     for sign in row:
         if sign in stars:
             pieces.append((stars[sign], ""))

@@ -1,6 +1,6 @@
-"""Values as Go prints them: `%v` and the verbs of printf.
+"""Formats values as Go does: `%v` and the verbs of printf.
 
-In: plain data. Out: text. Never: shows what Python calls a thing.
+In: plain data. Out: text. Never: Python's own formatting.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _VERB_DOT: Final = re.compile(r"%[-+# 0]*(?:\d+|\*)?(\.)")
 
 
 def text_of(value: Any, depth: int = 0) -> str:
-    """`%v`."""
+    """Format a value like `%v`."""
     if isinstance(value, str):
         return value
     if value is None:
@@ -34,7 +34,7 @@ def text_of(value: Any, depth: int = 0) -> str:
     if isinstance(value, int | Time | Duration):
         return str(value)
     if depth > MOST_DEPTH:
-        raise LimitError("a value is nested too deeply to be printed; print a part of it")
+        raise LimitError("a value is nested too deeply to print; print a part of it")
     if isinstance(value, list):
         return f"[{' '.join(text_of(each, depth + 1) for each in value)}]"
     if isinstance(value, dict):
@@ -43,7 +43,7 @@ def text_of(value: Any, depth: int = 0) -> str:
 
 
 def float_text(value: float) -> str:
-    """Go's `%v`: the shortest digits, with an exponent below -4 and from 6 on: a million is 1e+06."""
+    """Format a float like `%v`: the shortest digits, with an exponent below -4 and from 6 on: a million is 1e+06."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
     if value == 0:
@@ -59,7 +59,7 @@ def float_text(value: float) -> str:
 
 
 def _shortest(value: float) -> tuple[str, int]:
-    """The fewest digits that mean this number, and the exponent of the first of them."""
+    """Return the fewest digits that identify the number, and the exponent of the first digit."""
     mantissa, _, power = repr(value).partition("e")
     whole, _, part = mantissa.partition(".")
     part = part.rstrip("0")
@@ -70,7 +70,7 @@ def _shortest(value: float) -> tuple[str, int]:
 
 
 def quoted(text: str) -> str:
-    """`%q`."""
+    """Format a string like `%q`."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\x7f")
 
 

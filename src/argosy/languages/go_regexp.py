@@ -1,7 +1,7 @@
-"""Go's regular expressions: whether one fits somewhere in a text, in a time that grows with the text and not beyond.
+"""Matches Go's regular expressions in linear time.
 
-In: a pattern, a text. Out: yes or no. Never: tries one way after another, as Python's own do: Go's go all ways at once,
-so whoever may write a pattern cannot stop a server with it.
+In: a pattern, a text. Out: True or False. Never: backtracks, as Python's `re` does: all alternatives are followed at
+once, as in Go, so that a user's pattern cannot stop a server.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any, Final
 
 MOST_NODES: Final = 1_000
-MOST_REPEATS: Final = 1_000  # argo: as Go has it
-# argo: Go's expressions have none of these, or mean something else by them
+MOST_REPEATS: Final = 1_000  # argo: Go's limit
+# argo: Go does not support these, or they mean something else
 _FOREIGN: Final = re.compile(r"\(\?[=!<>(#]|\\[1-9gkZ]|[*+?}]\+|\[\[:")
 _WORD: Final = re.compile(r"\w", re.ASCII)
 _REPEATS: Final = (sre.MAX_REPEAT, sre.MIN_REPEAT)
@@ -24,12 +24,12 @@ _KINDS: Final = {
 }  # fmt: skip
 
 Fits = Callable[[str], bool]
-Sign = Callable[[str], bool]  # whether one sign fits
-Step = tuple[str, Any, int]  # what it is, what it needs, where it goes on
+Sign = Callable[[str], bool]  # True if one character matches
+Step = tuple[str, Any, int]  # kind, argument, index of the next step
 
 
 class Unreadable(Exception):
-    """No expression, or none of Go's."""
+    """Not a regular expression, or not one of Go's."""
 
 
 def expression(pattern: str) -> Fits:
@@ -42,13 +42,13 @@ def expression(pattern: str) -> Fits:
     except (re.error, RecursionError, OverflowError, KeyError) as error:
         raise Unreadable(pattern) from error
     if _is_simple(tree):
-        # Python's `$` fits before a last line break, too, and its `\B` in no empty text; Go's are otherwise.
+        # Python's `$` also matches before a final line break, and its `\B` never in an empty text; Go differs.
         return lambda text: program.fits(text) if not text or "\n" in text else quick(text) is not None
     return program.fits
 
 
 def _is_simple(tree: Any) -> bool:
-    """One repeat and one choice, side by side: then also Python's own way is short."""
+    """True for at most one repeat and one alternation, not nested: then Python's `re` is fast, too."""
     repeats, choices = _counted(tree, is_inside=False)
     return repeats <= 1 and choices <= 1
 
@@ -75,7 +75,7 @@ def _inner(kind: Any, value: Any) -> Sequence[Any]:
 
 
 class _Program:
-    """Steps of all ways through a pattern; the first is where it is over."""
+    """The steps of a pattern (a Thompson NFA); step 0 is the match."""
 
     def __init__(self, tree: Any) -> None:
         self._steps: list[Step] = [("over", None, 0)]
@@ -84,7 +84,7 @@ class _Program:
     def fits(self, text: str) -> bool:
         now: set[int] = set()
         for at in range(len(text) + 1):
-            now.add(self._first)  # it may begin anywhere
+            now.add(self._first)  # a match may start anywhere
             reached = self._reached(now, text, at)
             if reached is None:
                 return True
@@ -94,7 +94,7 @@ class _Program:
         return False
 
     def _reached(self, begun: set[int], text: str, at: int) -> list[tuple[Sign, int]] | None:
-        """Signs that may come next; None: it is over."""
+        """Return the characters that may come next; None if the pattern has matched."""
         seen, left = set(begun), list(begun)
         found: list[tuple[Sign, int]] = []
         while left:
@@ -111,7 +111,7 @@ class _Program:
                     left.append(each)
         return found
 
-    # -- made ----------------------------------------------------------------------------------------------------
+    # -- build -------------------------------------------------------------------------------------------------------
 
     def _add(self, kind: str, what: Any, after: int) -> int:
         if len(self._steps) >= MOST_NODES:
@@ -120,7 +120,7 @@ class _Program:
         return len(self._steps) - 1
 
     def _all(self, tree: Any, after: int, flags: int) -> int:
-        """The first step of a row of parts that goes on at `after`."""
+        """Return the first step of a sequence of parts that continues at `after`."""
         for kind, value in reversed(list(tree)):
             after = self._one(kind, value, after, flags)
         return after
@@ -167,7 +167,7 @@ def _sign(kind: Any, value: Any, flags: int) -> Sign:
     elif kind is sre.IN:
         made = _any_of(value)
     else:
-        raise KeyError(kind)  # a look around, a reference, something that never goes back: Go has none
+        raise KeyError(kind)  # lookaround, backreferences, atomic groups: Go has none
     if not ignores:
         return made
     if kind is sre.NOT_LITERAL or (kind is sre.IN and value[0][0] is sre.NEGATE):
@@ -196,7 +196,7 @@ def _any_of(items: Sequence[tuple[Any, Any]]) -> Sign:
 
 
 def _holds(what: tuple[Any, bool], text: str, at: int) -> bool:
-    """Whether a place in the text is the one that is meant."""
+    """True if the assertion holds at this position of the text."""
     place, is_lines = what
     if place is sre.AT_BEGINNING or place is sre.AT_BEGINNING_STRING:
         return at == 0 or (is_lines and place is sre.AT_BEGINNING and text[at - 1] == "\n")

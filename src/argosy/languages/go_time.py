@@ -1,7 +1,7 @@
-"""Times and durations as Go has them, for the languages that notifications are written in.
+"""Go's times and durations, for the languages of notifications.
 
-In: RFC 3339 texts, layouts of Go. Out: values with Go's methods, and texts. Never: reads a clock: who
-evaluates says now.
+In: RFC 3339 text, Go layouts. Out: values with Go's methods, and text. Never: reads a clock: the caller passes the
+time.
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ class Time:
 def parse_time(text: Any) -> Time:
     found = _RFC3339.fullmatch(text) if isinstance(text, str) else None
     if found is None:
-        raise UserError(f"{str(text)[:60]!r} is no time; write one such as 2026-01-31T12:00:00Z")
+        raise UserError(f"invalid time {str(text)[:60]!r}; write one such as 2026-01-31T12:00:00Z")
     try:
         return Time(datetime.fromisoformat(f"{found[1]}{(found[2] or '')[:7]}{found[3]}"))
     except (ValueError, OverflowError) as error:
-        raise UserError(f"{text!r} is no time ({error}); correct it") from error
+        raise UserError(f"invalid time {text!r} ({error}); correct it") from error
 
 
 def parse_duration(text: str) -> Duration:
@@ -84,7 +84,7 @@ def parse_duration(text: str) -> Duration:
     if rest == "0":
         return Duration(0)
     if not found or "".join(each[0] for each in found) != rest:
-        raise UserError(f"{text[:60]!r} is no duration; write one such as 1h30m")
+        raise UserError(f"invalid duration {text[:60]!r}; write one such as 1h30m")
     return Duration(sign * round(sum(float(each[1]) * _UNIT_OF[each[2]] for each in found)))
 
 
@@ -186,14 +186,14 @@ def nanoseconds(value: Any) -> int:
         return value.nanoseconds
     if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LONGEST:
         return int(value)
-    raise UserError(f"{str(value)[:60]!r} is no duration; write one such as 5 * time.Minute")
+    raise UserError(f"invalid duration {str(value)[:60]!r}; write one such as 5 * time.Minute")
 
 
 def zoned(time: Time, name: str) -> Time:
     try:
         return Time(time.at.astimezone(ZoneInfo(name) if name not in ("", "Local") else UTC))
-    except Exception as error:  # an unknown zone raises whatever the file system does
-        raise UserError(f"there is no time zone {name[:60]!r}; write one such as Europe/Vienna") from error
+    except Exception as error:  # an unknown zone may raise any error of the file system
+        raise UserError(f"unknown time zone {name[:60]!r}; write one such as Europe/Vienna") from error
 
 
 def unix(seconds: float) -> Time:
@@ -218,7 +218,7 @@ METHODS: Final[Mapping[type, Mapping[str, Callable[..., Any]]]] = {
         "Unix": lambda time: int(time.at.timestamp()),
         "UnixMilli": lambda time: int(time.at.timestamp() * 1000),
         "UTC": lambda time: Time(time.at.astimezone(UTC)),
-        "Local": lambda time: Time(time.at.astimezone(UTC)),  # argo: the controller's Pod knows no other zone
+        "Local": lambda time: Time(time.at.astimezone(UTC)),  # argo: the controller's Pod has no other zone
         "Year": lambda time: time.at.year,
         "Month": lambda time: time.at.month,
         "Day": lambda time: time.at.day,
@@ -250,7 +250,7 @@ METHODS: Final[Mapping[type, Mapping[str, Callable[..., Any]]]] = {
 def _time(value: Any) -> Time:
     if isinstance(value, Time):
         return value
-    raise UserError("that needs a time; parse it with time.Parse")
+    raise UserError("expected a time; parse it with time.Parse")
 
 
 def _rounded(value: int, to: int) -> int:

@@ -1,10 +1,10 @@
-"""Paths of jq, as `ignoreDifferences` uses them: `.spec.containers[] | select(.name == "proxy")`.
+"""jq paths, as used by `ignoreDifferences`: `.spec.containers[] | select(.name == "proxy")`.
 
-In: an expression. Out: a Path that removes what it names from a document, or None: then only the real jq knows it.
-Never: runs long; mutates a document; guesses at what it does not know.
+In: an expression. Out: a JqExpression that deletes its paths from a document, or None: then only the real jq can.
+Never: runs long; changes the given document; guesses.
 
-The part of the language that is understood here: fields, indices, `[]`, `select`, comparisons, `and`, `or`, `not`,
-`has`, `test` of plain texts, `startswith`, `endswith`, pipes, commas, parentheses and `?`.
+Supported: fields, indices, `[]`, `select`, comparisons, `and`, `or`, `not`, `has`, `test` of plain text, `startswith`,
+`endswith`, pipes, commas, parentheses and `?`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from argosy.languages.jq_parser import Unknown, read
 
 _MOST_CHARACTERS: Final = 10_000
 MAX_EXPRESSION_SHOWN: Final = 200
-TOO_EXPENSIVE: Final = "it takes too much time or memory; write it simpler"
+TOO_EXPENSIVE: Final = "it takes too much time or memory; simplify it"
 JqPath = tuple[str | int, ...]
-_WHOLE: Final = object()  # a value that goes with all that it contains
+_WHOLE: Final = object()  # marks a value that is deleted with everything below it
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +32,16 @@ class Path:
     _step: Step
 
     def paths(self, document: Any) -> list[JqPath]:
-        """Where the expression points. Raises JqFailed where jq ends in an error, or JqTooExpensiveError."""
+        """Return the paths of the expression. Raises JqFailed if jq would fail, or JqTooExpensiveError."""
         found: dict[JqPath, None] = {}
         for path, _ in self._step(Run((), document), Stepper()):
             if path is None:
-                raise JqFailed("it names no place in the document")
+                raise JqFailed("it does not point to a path of the document")
             found[path] = None
         return list(found)
 
     def remove(self, document: Any) -> Any:
-        """As `del(…)`. argo: where jq ends in an error, the document stays as it is. Raises JqTooExpensiveError."""
+        """Delete the paths, as `del(…)`. argo: if jq fails, the document is unchanged. Raises JqTooExpensiveError."""
         try:
             return without_paths(document, self.paths(document))
         except JqFailed:
@@ -52,7 +52,7 @@ class Path:
 
 @remembered(1024)
 def compile_path(expression: str) -> Path | None:
-    """None for what is not understood here: the real jq may understand it, or say what is wrong with it."""
+    """Return None for unsupported expressions: the real jq may support them, or report the error."""
     if len(expression) > _MOST_CHARACTERS:
         return None
     try:
@@ -62,7 +62,7 @@ def compile_path(expression: str) -> Path | None:
 
 
 def too_expensive_sentence(expression: str) -> str:
-    """The condition of an Application whose expression went over its limits."""
+    """Format the condition of an Application whose expression exceeds its limits."""
     return fault_sentence(expression, TOO_EXPENSIVE)
 
 
@@ -71,7 +71,7 @@ def fault_sentence(expression: str, why: str) -> str:
 
 
 def without_paths(document: Any, paths: Iterable[JqPath]) -> Any:
-    """The document without these places. Copies each container once, however many of its elements go."""
+    """Return the document without these paths. Each container is copied once, however many elements are deleted."""
     removals: dict[str | int, Any] = {}
     for path in paths:
         if not path:
@@ -87,7 +87,7 @@ def without_paths(document: Any, paths: Iterable[JqPath]) -> Any:
 
 
 def _without(value: Any, removals: dict[str | int, Any]) -> Any:
-    """`removals` has, by name or index, what goes below that; `_WHOLE` where all of it goes."""
+    """`removals` maps a name or index to the removals below it; `_WHOLE` deletes all of it."""
     if isinstance(value, dict):
         return {
             name: _without(item, removals[name]) if name in removals else item

@@ -1,6 +1,6 @@
-"""What expressions of jq do, as closures.
+"""Evaluates jq expressions as closures.
 
-In: a place and the value there. Out: places and values, one after another; JqFailed where jq ends in an error.
+In: a path and the value at it. Out: paths and values, one after another; JqFailed if jq would fail.
 Never: takes more than a bounded number of steps.
 """
 
@@ -14,22 +14,22 @@ _CHARACTERS_PER_STEP: Final = 64
 
 
 class JqFailed(ValueError):
-    """What jq calls an error: the document is not as the expression expects it."""
+    """An error of jq: the document does not have the type that the expression expects."""
 
 
 class JqTooExpensiveError(ValueError):
-    """An expression needs more work than the loop may spend on it. Not a JqFailed, which a `?` would hide."""
+    """An expression exceeds the step limit. Not a JqFailed, which a `?` would hide."""
 
 
 class Run(NamedTuple):
-    """A value, and where it stands; None where it is no part of the document."""
+    """A value and its path; None if the value is not part of the document."""
 
     path: tuple[str | int, ...] | None
     value: Any
 
 
 class Stepper:
-    """Counts the work of an expression, so that none runs for ever."""
+    """Counts the steps of an expression, to stop endless ones."""
 
     __slots__ = ("left",)
 
@@ -54,7 +54,7 @@ def field(name: str) -> Step:
         stepper.count()
         path, value = run
         if value is not None and not isinstance(value, dict):
-            raise JqFailed(f"there is no {name!r} in what is no object")
+            raise JqFailed(f"cannot index with {name!r}: expected an object")
         yield Run(None if path is None else (*path, name), value.get(name) if value else None)
 
     return step
@@ -65,7 +65,7 @@ def index(number: int) -> Step:
         stepper.count()
         path, value = run
         if value is not None and not isinstance(value, list):
-            raise JqFailed("there is no index in what is no array")
+            raise JqFailed("cannot index with a number: expected an array")
         at = number + len(value) if value and number < 0 else number
         found = value[at] if value and 0 <= at < len(value) else None
         yield Run(None if path is None else (*path, at), found)
@@ -106,7 +106,7 @@ def comma(left: Step, right: Step) -> Step:
 
 
 def attempt(body: Step) -> Step:
-    """`?`: an error ends the answers, and nobody hears of it."""
+    """`?`: an error ends the results silently."""
 
     def step(run: Run, stepper: Stepper) -> Iterator[Run]:
         try:
@@ -135,7 +135,7 @@ def literal(value: Any) -> Step:
 
 
 def computed(function: Callable[[Any], Any]) -> Step:
-    """A function of the value."""
+    """Apply a function to the value."""
 
     def step(run: Run, stepper: Stepper) -> Iterator[Run]:
         stepper.count(1 + (len(run.value) // _CHARACTERS_PER_STEP if isinstance(run.value, str) else 0))
@@ -176,7 +176,9 @@ def is_true(value: Any) -> bool:
 
 
 def order(one: Any, other: Any, stepper: Stepper) -> int:
-    """-1, 0 or 1, as jq sorts: null, false, true, numbers, texts, arrays, objects. Each element is a step."""
+    """Return -1, 0 or 1, in jq's order: null, false, true, numbers, strings, arrays, objects. Counts a step per
+    element.
+    """
     if isinstance(one, str | list | dict):
         stepper.count(len(one) // _CHARACTERS_PER_STEP if isinstance(one, str) else len(one))
     left, right = _rank(one), _rank(other)

@@ -1,6 +1,6 @@
-"""Reads expressions of jq.
+"""Parses jq expressions.
 
-In: text. Out: a step that does what the text says; Unknown for what is not understood, right or wrong. Never: runs it.
+In: text. Out: a function that evaluates it; UnsupportedJq for anything else, valid or not. Never: runs it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LITERALS: Final = {"true": True, "false": False, "null": None}
 
 
 class Unknown(ValueError):
-    """This is left to the real jq."""
+    """The expression needs the real jq."""
 
 
 def read(text: str) -> Step:
@@ -62,7 +62,7 @@ def _tokens(text: str) -> list[tuple[str, str]]:
 
 
 class _Reading:
-    """One expression on its way; the weakest sign is read first."""
+    """Recursive descent parser for one expression; the weakest operator is parsed first."""
 
     def __init__(self, tokens: list[tuple[str, str]]) -> None:
         self._tokens = tokens
@@ -126,7 +126,7 @@ class _Reading:
         return step
 
     def _term(self) -> Step:
-        """argo: a `?` is for all of the term before it."""
+        """argo: a `?` applies to the whole term before it."""
         kind, text = self.next()
         step: Step
         match kind, text:
@@ -215,7 +215,7 @@ def _string(text: str) -> str:
 def _on_text(holds: Callable[[str], bool]) -> Callable[[Any], bool]:
     def answer(value: Any) -> bool:
         if not isinstance(value, str):
-            raise JqFailed("it is no text")
+            raise JqFailed("expected a string")
         return holds(value)
 
     return answer
@@ -224,14 +224,14 @@ def _on_text(holds: Callable[[str], bool]) -> Callable[[Any], bool]:
 def _has(name: str) -> Callable[[Any], bool]:
     def answer(value: Any) -> bool:
         if not isinstance(value, dict):
-            raise JqFailed("only an object has names")
+            raise JqFailed("expected an object")
         return name in value
 
     return answer
 
 
 def _test(pattern: str) -> Callable[[Any], bool]:
-    """Only texts and both anchors: other patterns can take for ever, so they are left to the confined jq."""
+    """Support literal text with anchors only: other patterns can run forever, so the confined jq evaluates them."""
     if not _PLAIN.fullmatch(pattern):
         raise Unknown
     at_start, at_end = pattern.startswith("^"), pattern.endswith("$")

@@ -1,7 +1,7 @@
-"""Asks the real jq, in workers that can be killed.
+"""Runs the real jq in workers that can be killed.
 
-In: documents as JSON text, each with expressions to remove from it. Out: the documents without them, and sentences.
-Never: gives one call more CPU than its limit, a second unless told otherwise; raises for what an expression does.
+In: documents as JSON text, each with expressions to delete from it. Out: the documents without them, and errors.
+Never: gives one call more CPU than its limit (one second by default); raises for an error in an expression.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ REMOVE: Final = "argosy.languages.jq_worker:remove"
 Asked = tuple[bytes, tuple[str, ...]]
 DEFAULT_JQ_SECONDS: Final = 1.0  # argo
 WALL_FACTOR: Final = 10.0
-MAX_FAILURES: Final = 8  # documents that are asked about at once: so many can go over a limit before that is known
+MAX_FAILURES: Final = 8  # documents per batch: so many can exceed a limit before the first is known
 
 
 class Confined(Protocol):
@@ -31,7 +31,7 @@ class Confined(Protocol):
 
 
 def jq_limits(seconds: float) -> Limits:
-    """Limits of one call. argo: by its time on the clock; here by its CPU, so that a busy machine refuses nothing."""
+    """Limits of one call. argo: limited by wall time; here by CPU time, so that a busy machine rejects nothing."""
     usual = Limits()
     return replace(usual, cpu=seconds, wall=max(usual.wall, seconds * WALL_FACTOR))
 
@@ -42,8 +42,11 @@ async def remove_confined(
     backoff: ScriptBackoff | None = None,
     limits: Limits | None = None,
 ) -> tuple[Mapping[Any, Any], tuple[str, ...]]:
-    """Answers by question, and what was wrong. An expression that goes over a limit removes nothing: it is told, and
-    not tried on the documents that come later, so that one Application cannot hold a worker for long."""
+    """Return results by request, and errors.
+
+    An expression that exceeds a limit deletes nothing: it is reported, and not tried on later documents, so that one
+    Application cannot hold a worker for long.
+    """
     work = _Removal(pool, backoff or ScriptBackoff(), limits or jq_limits(DEFAULT_JQ_SECONDS))
     by_expressions: dict[tuple[str, ...], list[Asked]] = {}
     for question in dict.fromkeys(questions):
@@ -61,28 +64,28 @@ class _Removal:
 
     def __init__(self, pool: Confined, backoff: ScriptBackoff, limits: Limits) -> None:
         self._pool, self._backoff, self._limits = pool, backoff, limits
-        self._left_out: set[str] = set()  # these failed before, and are not tried now
+        self._left_out: set[str] = set()  # failed before, and not tried now
         self._run: set[str] = set()
         self._too_expensive: set[str] = set()
         self.answers: dict[Asked, Any] = {}
         self.faults: dict[str, None] = {}
 
     def leave_out_failing(self, expressions: Iterable[str]) -> None:
-        """Tell of the expressions that failed again and again, and do not try them."""
+        """Report the expressions that failed repeatedly, and do not try them."""
         for expression in expressions:
             if self._backoff.reason(expression) is not None:
                 self._left_out.add(expression)
                 self.faults[too_expensive_sentence(expression)] = None
 
     def remember(self) -> None:
-        """An expression that failed is tried again later; one that did not is no longer known to fail."""
+        """Record failed expressions for a later retry, and clear those that succeeded."""
         for expression in self._too_expensive:
             self._backoff.failed(expression, TOO_EXPENSIVE)
         for expression in self._run - self._too_expensive:
             self._backoff.succeeded(expression)
 
     async def ask(self, questions: Sequence[Asked]) -> None:
-        """All expressions at once; one by one for a document where that goes over a limit."""
+        """Run all expressions of a document at once; one by one if that exceeds a limit."""
         payloads = [self._payload(orjson.loads(text), expressions) for text, expressions in questions]
         for question, payload in zip(questions, payloads, strict=True):
             self.answers[question] = payload["document"]
@@ -118,7 +121,7 @@ class _Removal:
         return {"document": document, "expressions": [text for text in expressions if text not in left_out]}
 
     def _is_done(self, answer: Any) -> bool:
-        """False for an answer that says that a limit was reached."""
+        """False if the result says that a limit was exceeded."""
         if isinstance(answer, TransientError):
             raise answer
         if isinstance(answer, ArgosyError):

@@ -1,7 +1,7 @@
-"""The real jq, in a confined worker.
+"""Runs the real jq in a confined worker.
 
-In: a document, and expressions to remove from it, one after another. Out: what is left, and what was wrong.
-Never: runs in the main process: jq can run for ever, read the environment, and end the process that it is in.
+In: a document, and expressions to delete from it, one after another. Out: the rest of the document, and errors.
+Never: runs in the main process: jq can run forever, read the environment, and end its process.
 """
 
 from __future__ import annotations
@@ -16,19 +16,18 @@ except ImportError:
     jq = None
 
 
-
 def remove(payload: dict[str, Any]) -> dict[str, Any]:
-    """argo: each is run as `del(…)`; where that ends in an error, the document stays as it is."""
+    """argo: each expression runs as `del(…)`; if jq fails, the document is unchanged."""
     document = payload["document"]
     faults: dict[str, str] = {}
     for expression in payload["expressions"]:
         if jq is None:
-            faults[expression] = "it needs jq; install argosy[jq], or write a plain path"
+            faults[expression] = "this expression needs jq; install argosy[jq], or write a plain path"
             continue
         try:
             program = _compiled(expression)
         except ValueError as error:
-            faults[expression] = f"jq does not understand it, {_first_line(error)}; correct it"
+            faults[expression] = f"jq cannot compile it, {_first_line(error)}; correct it"
             continue
         try:
             found = list(islice(program.input_value(document), 2))
@@ -45,4 +44,4 @@ def _compiled(expression: str) -> Any:
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or ["it says no more"])[0][:200].removeprefix("jq: error: ")
+    return (str(error).splitlines() or ["no message"])[0][:200].removeprefix("jq: error: ")

@@ -1,7 +1,6 @@
-"""What Argo CD gives to expressions and templates of notifications beside their data: `time`, `strings`, `repo`.
+"""Argo CD's functions for notification expressions and templates: `time`, `strings`, `repo`.
 
-In: now, and what is known of commits. Out: namespaces of functions. Never: asks anybody: who
-evaluates finds commits.
+In: the current time, and known commits. Out: namespaces of functions. Never: does I/O: the caller provides commits.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ def namespaces(now: datetime, commits: Mapping[str, Any] | None = None) -> dict[
     def commit(revision: Any) -> Any:
         found = (commits or {}).get(str(revision))
         if found is None:
-            raise UserError(f"repo.GetCommitMetadata: nothing is known of {str(revision)[:60]!r} here; leave it out")
+            raise UserError(f"repo.GetCommitMetadata: unknown revision {str(revision)[:60]!r}; leave it out")
         if isinstance(found, dict) and isinstance(found.get("Date"), str):
             return {**found, "Date": go_time.parse_time(found["Date"])}
         return found
@@ -51,20 +50,20 @@ def namespaces(now: datetime, commits: Mapping[str, Any] | None = None) -> dict[
 
 
 def replaced(text: str, old: str, new: str) -> str:
-    """Bounded: an empty `old` stands between all characters."""
+    """Replace within a size limit: an empty `old` matches between all characters."""
     if len(text) + (text.count(old) if old else len(text) + 1) * len(new) > 1 << 20:
-        raise UserError("ReplaceAll makes too much text; replace less")
+        raise UserError("ReplaceAll produces too much text; replace less")
     return text.replace(old, new)
 
 
 def _text(value: Any) -> str:
     if isinstance(value, str):
         return value
-    raise UserError(f"a text is needed, not {str(value)[:60]!r}; name a field that holds one")
+    raise UserError(f"expected a string, not {str(value)[:60]!r}; use a field with a string")
 
 
 def _split(url: Any) -> tuple[str, str]:
-    """Host and path of any address that git takes."""
+    """Split any URL that git accepts into host and path."""
     text = _text(url)
     if "://" not in text and (found := _SCP.fullmatch(text)):
         return found[1], "/" + found[2].lstrip("/")
@@ -72,12 +71,12 @@ def _split(url: Any) -> tuple[str, str]:
         parts = urlsplit(text)
         port = f":{parts.port}" if parts.port else ""
     except ValueError as error:
-        raise UserError(f"{text[:60]!r} is no address of a repository ({error}); correct it") from error
+        raise UserError(f"invalid repository URL {text[:60]!r} ({error}); correct it") from error
     return f"{parts.hostname or ''}{port}", parts.path
 
 
 def to_https(url: Any) -> str:
-    """argo: without whoever logs in there."""
+    """argo: without the user name."""
     host, path = _split(url)
     return urlunsplit(("https", host, path, "", ""))
 

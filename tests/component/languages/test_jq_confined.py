@@ -47,7 +47,7 @@ async def test_what_is_no_expression_is_a_fault_and_the_others_still_hold(pool: 
     made, faults = await removed(pool, ".x |", ".x")
     assert made == {"spec": DOCUMENT["spec"]}
     (fault,) = faults
-    assert fault.startswith("jqPathExpressions: '.x |': jq does not understand it")
+    assert fault.startswith("jqPathExpressions: '.x |': jq cannot compile it")
     assert fault.endswith("; correct it")
 
 
@@ -68,7 +68,7 @@ async def test_an_error_of_jq_leaves_the_document_as_it_is(pool: Pool) -> None:
 async def test_what_runs_for_ever_is_ended_and_told(pool: Pool, expression: str) -> None:
     made, (fault,) = await removed(pool, expression)
     assert made == DOCUMENT
-    assert fault == f"jqPathExpressions: {expression!r}: it takes too much time or memory; write it simpler"
+    assert fault == f"jqPathExpressions: {expression!r}: it takes too much time or memory; simplify it"
     assert (await removed(pool, ".x"))[0] == {"spec": DOCUMENT["spec"]}, "the next question is answered"
 
 
@@ -76,7 +76,7 @@ async def test_what_runs_for_ever_is_ended_and_told(pool: Pool, expression: str)
 async def test_an_expression_that_runs_for_ever_alone_is_told_and_the_others_still_hold(pool: Pool) -> None:
     made, faults = await removed(pool, ".spec.containers[1:]", "repeat(.)", ".x | select(true)")
     assert made == {"spec": {"containers": [{"name": "a"}]}}
-    assert faults == ("jqPathExpressions: 'repeat(.)': it takes too much time or memory; write it simpler",)
+    assert faults == ("jqPathExpressions: 'repeat(.)': it takes too much time or memory; simplify it",)
 
 
 @dataclass

@@ -11,4 +11,4 @@ def test_an_expression_that_needs_jq_says_what_to_install(monkeypatch: pytest.Mo
     monkeypatch.setattr(jq_worker, "jq", None)
     found = jq_worker.remove({"document": {"a": [1, 2]}, "expressions": [".a[1:]"]})
     assert found["document"] == {"a": [1, 2]}
-    assert found["faults"] == {".a[1:]": "it needs jq; install argosy[jq], or write a plain path"}
+    assert found["faults"] == {".a[1:]": "this expression needs jq; install argosy[jq], or write a plain path"}

@@ -1,7 +1,7 @@
-"""Expressions of expr-lang, as `when` and `oncePer` of notifications are: `app.status.sync.status == 'OutOfSync'`.
+"""expr-lang expressions, as in `when` and `oncePer` of notifications: `app.status.sync.status == 'OutOfSync'`.
 
-In: a text, and values by name. Out: what it is, or an ExprError. Never: runs longer than its steps; reads a clock, a
-file or an attribute of Python. Who evaluates a text of a user does it in a confined worker.
+In: text, and values by name. Out: the result, or an ExprError. Never: exceeds its steps; reads a clock, a file or a
+Python attribute. The caller evaluates users' expressions in a confined worker.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MOST_TEXT: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A compiled text. `names` are those that its values must come from."""
+    """A compiled expression. `names` are the values that it refers to."""
 
     text: str
     names: frozenset[str]
@@ -32,21 +32,21 @@ class Expression:
         try:
             return self._node(Scope(values, Meter(steps)))
         except RecursionError as error:
-            raise LimitError("it is nested too deeply; write it flatter") from error
+            raise LimitError("it is nested too deeply; flatten it") from error
         except UserError:
             raise
         except (ArithmeticError, TypeError, ValueError, AttributeError, LookupError) as error:
             why = type(error).__name__
-            raise ExprError(f"its values do not fit together ({why}); compare like with like") from error
+            raise ExprError(f"incompatible values ({why}); use values of one type") from error
 
 
 def compile_expression(text: str) -> Expression:
-    """Raises ExprError where the text is none, with the place."""
+    """Compile an expression. Raises ExprError with the position if it is invalid."""
     if len(text) > MOST_TEXT:
-        raise LimitError(f"an expression has at most {MOST_TEXT} characters; write it shorter")
+        raise LimitError(f"the expression exceeds {MOST_TEXT} characters; shorten it")
     parser = Parser(tokens(text))
     try:
         node = parser.whole()
     except RecursionError as error:
-        raise LimitError("it is nested too deeply; write it flatter") from error
+        raise LimitError("it is nested too deeply; flatten it") from error
     return Expression(text, frozenset(parser.names), node)

@@ -1,6 +1,6 @@
-"""Functions that expressions have without asking: plain ones, and those that ask a predicate of each element.
+"""Built-in functions of expressions: plain functions, and functions with a predicate for each element.
 
-In: nodes. Out: nodes. Never: more elements or characters than the meter allows.
+In: nodes. Out: nodes. Never: more elements or characters than the budget allows.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def plain(name: str, arguments: Sequence[Node]) -> Node:
         try:
             found = function(scope.meter, *given)
         except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
-            raise ExprError(f"{name} cannot be asked of {', '.join(map(kind_of, given)) or 'nothing'}") from error
+            raise ExprError(f"wrong arguments for {name}: {', '.join(map(kind_of, given)) or 'none'}") from error
         if isinstance(found, str | list | dict):
             scope.meter.grow(len(found))
         return found
@@ -63,8 +63,8 @@ def _string(meter: Meter, value: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """As Go prints it."""
-    from argosy.languages.go_format import text_of  # late: the two languages print alike
+    """Format a value as Go does."""
+    from argosy.languages.go_format import text_of  # imported here: go_format is needed only to print
 
     return text_of(value)
 
@@ -90,7 +90,7 @@ def _from_json(meter: Meter, text: Any) -> Any:
     try:
         return orjson.loads(_text(text))
     except orjson.JSONDecodeError as error:
-        raise ExprError("fromJSON: that is no JSON; give it a text that is") from error
+        raise ExprError("fromJSON: invalid JSON; pass valid JSON text") from error
 
 
 def _split(meter: Meter, text: Any, separator: Any, most: int = -1) -> list[str]:
@@ -115,7 +115,7 @@ def _repeated(meter: Meter, text: Any, count: int) -> str:
 
 def _ordered(items: Sequence[Any], direction: str) -> list[Any]:
     if not (all(map(is_number, items)) or all(isinstance(each, str) for each in items)):
-        raise ExprError("sort needs only numbers, or only texts; give it such a list")
+        raise ExprError("sort needs a list of only numbers, or only strings")
     return sorted(items, reverse=direction == "desc")
 
 
@@ -256,7 +256,7 @@ def asking(name: str, of: Node, predicate: Node | None, more: Sequence[Node] = (
         if isinstance(items, dict) and name in ("all", "any", "none", "one", "count", "filter", "map"):
             items = list(items.values())
         if not isinstance(items, list):
-            raise ExprError(f"{name} needs a list, not {kind_of(items)}; ask first whether it is there")
+            raise ExprError(f"{name} needs a list, not {kind_of(items)}; check it first")
         return function(scope, items, predicate, [each(scope) for each in more])
 
     return ask
@@ -293,7 +293,7 @@ def _summed(scope: Scope, items: Sequence[Any], predicate: Node | None, more: Se
 
 def _reduced(scope: Scope, items: Sequence[Any], predicate: Node | None, more: Sequence[Any]) -> Any:
     if predicate is None or (not items and not more):
-        raise ExprError("reduce needs elements and a predicate; give both")
+        raise ExprError("reduce needs elements and a predicate")
     result, rest = (more[0], items) if more else (items[0], items[1:])
     for at, each in enumerate(rest):
         scope.meter.step()

@@ -1,6 +1,6 @@
-"""The words of an expression.
+"""Splits an expression into tokens.
 
-In: a text. Out: tokens with their places. Never: what they mean together.
+In: text. Out: tokens with their positions. Never: parses them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from argosy.errors import UserError
 
 
 class ExprError(UserError):
-    """The expression, or what it does with its values, is wrong."""
+    """The expression, or its use of the values, is wrong."""
 
 
 class Token(NamedTuple):
@@ -41,7 +41,7 @@ def tokens(text: str) -> list[Token]:
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
-            raise ExprError(f"{text[at : at + 20]!r} at {at + 1} is not understood; correct it")
+            raise ExprError(f"unexpected {text[at : at + 20]!r} at {at + 1}; correct it")
         kind = match.lastgroup or ""
         if kind != "space":
             found.append(Token(kind, match[0], at))
@@ -50,7 +50,7 @@ def tokens(text: str) -> list[Token]:
 
 
 def text_of(token: Token) -> str:
-    """What a quoted text says."""
+    """Return the content of a quoted string."""
     inner = token.value[1:-1]
     return inner if token.value[0] == "`" else _ESCAPE.sub(_unescaped, inner)
 
@@ -60,7 +60,7 @@ def _unescaped(found: re.Match[str]) -> str:
     if word[0] in "xuU" and len(word) > 1:
         number = int(word[1:], 16)
         if number > 0x10FFFF or 0xD800 <= number < 0xE000:
-            raise ExprError(f"\\{word} is no character; correct it")
+            raise ExprError(f"\\{word} is not a valid character; correct it")
         return chr(number)
     if len(word) == 3:
         return chr(int(word, 8) & 0xFF)
@@ -76,5 +76,5 @@ def number_of(token: Token) -> int | float:
     else:
         return float(text)
     if value >= 1 << 63:
-        raise ExprError(f"{token.value[:30]} is too large a number; write a smaller one")
+        raise ExprError(f"number {token.value[:30]} is too large; use a smaller number")
     return value

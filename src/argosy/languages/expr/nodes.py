@@ -1,6 +1,6 @@
-"""Parts of an expression as functions of a scope: operators, members, calls, predicates.
+"""Nodes of an expression as functions of a scope: operators, members, calls, predicates.
 
-In: parts. Out: a part. Never: touches an attribute of Python: a member is one of plain data, or of a time.
+In: nodes. Out: a node. Never: reads a Python attribute: a member is one of plain data, or of a time.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ MOST_RANGE: Final = 1_000_000
 
 @dataclass(slots=True)
 class Scope:
-    """Values by name, and within a predicate the element that it is asked about."""
+    """Values by name, and in a predicate the current element."""
 
     values: Mapping[str, Any]
     meter: Meter
     local: Mapping[str, Any] = field(default_factory=dict)
     item: Any = None
     index: int = 0
-    result: Any = None  # of `reduce`, up to here
+    result: Any = None  # of `reduce`, so far
 
     def within(self, item: Any, index: int, result: Any = None) -> Scope:
         return Scope(self.values, self.meter, self.local, item, index, result)
@@ -44,7 +44,7 @@ Node = Callable[[Scope], Any]
 
 
 class Short(Exception):
-    """`?.` met nothing: the rest of the chain is not asked."""
+    """`?.` found nil: the rest of the chain is skipped."""
 
 
 def constant(value: Any) -> Node:
@@ -71,19 +71,19 @@ def member(of: Node, name: Node, *, is_optional: bool = False) -> Node:
 
 
 def fetched(value: Any, name: Any) -> Any:
-    """argo: a field that is not there is nil, but nil has no fields."""
+    """argo: a missing field is nil, but nil has no fields."""
     if isinstance(value, dict):
         return value.get(name) if isinstance(name, str | int | float) else None
     if isinstance(value, list | str) and isinstance(name, int) and not isinstance(name, bool):
         place = name + len(value) if name < 0 else name
         if not 0 <= place < len(value):
-            raise ExprError(f"there is no element {name} of {len(value)}; ask for one that is there")
+            raise ExprError(f"index {name} is out of range: the length is {len(value)}")
         return value[place]
     methods = go_time.METHODS.get(type(value), {})
     if isinstance(name, str) and name in methods:
         return _bound(methods[name], value)
     shown = str(name)[:60]
-    raise ExprError(f"cannot fetch {shown!r} from {kind_of(value)}; ask first whether it is there, as with ?.")
+    raise ExprError(f"cannot fetch {shown!r} from {kind_of(value)}; check it first, as with ?.")
 
 
 def _bound(method: Callable[..., Any], value: Any) -> Callable[..., Any]:
@@ -105,11 +105,11 @@ def call(of: Node, arguments: Sequence[Node], what: str) -> Node:
         scope.meter.step(10)
         function = of(scope)
         if not callable(function):
-            raise ExprError(f"{what} is no function; see docs/reference/notifications.md for those that are there")
+            raise ExprError(f"{what} is not a function; see docs/reference/notifications.md for those that exist")
         try:
             found = function(*(each(scope) for each in arguments))
         except TypeError as error:
-            raise ExprError(f"{what} takes other arguments; see docs/reference/notifications.md") from error
+            raise ExprError(f"wrong arguments for {what}; see docs/reference/notifications.md") from error
         if isinstance(found, str):
             scope.meter.grow(len(found))
         return found
@@ -121,10 +121,10 @@ def sliced(of: Node, first: Node | None, last: Node | None) -> Node:
     def ask(scope: Scope) -> Any:
         value = of(scope)
         if not isinstance(value, list | str):
-            raise ExprError(f"cannot slice {kind_of(value)}; slice a list or a text")
+            raise ExprError(f"cannot slice {kind_of(value)}; slice a list or a string")
         bounds = [each(scope) if each else None for each in (first, last)]
         if not all(each is None or type(each) is int for each in bounds):
-            raise ExprError("a slice is from a whole number to another; correct it")
+            raise ExprError("the bounds of a slice must be whole numbers; correct them")
         found = value[bounds[0] : bounds[1]]
         scope.meter.grow(len(found))
         return found
@@ -140,7 +140,7 @@ def kind_of(value: Any) -> str:
 
 
 _KINDS: Final[Sequence[tuple[Any, str]]] = (
-    (bool, "a bool"), (int, "a number"), (float, "a number"), (str, "a text"), (list, "a list"), (dict, "a map"),
+    (bool, "a bool"), (int, "a number"), (float, "a number"), (str, "a string"), (list, "a list"), (dict, "a map"),
     (Time, "a time"), (Duration, "a duration"),
 )  # fmt: skip
 
@@ -150,7 +150,7 @@ def is_number(value: Any) -> bool:
 
 
 def wrapped(value: int) -> int:
-    """As Go's int: what is too large comes round again."""
+    """Wrap around like Go's int64."""
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
@@ -184,7 +184,7 @@ def _reckoned(one: Any, other: Any, mark: str, operation: Callable[[Any, Any], A
     if spans:
         one, other = go_time.nanoseconds(one), go_time.nanoseconds(other)
     if not is_number(one) or not is_number(other):
-        raise ExprError(f"{kind_of(one)} {mark} {kind_of(other)} cannot be reckoned; take like with like")
+        raise ExprError(f"{kind_of(one)} {mark} {kind_of(other)} is not supported; use values of one type")
     found = operation(one, other)
     if isinstance(found, int):
         found = wrapped(found)
@@ -204,7 +204,7 @@ def _divided(scope: Scope, one: Any, other: Any) -> Any:
 
 def _rest(scope: Scope, one: Any, other: Any) -> Any:
     if type(one) is not int or type(other) is not int or other == 0:
-        raise ExprError("% needs two whole numbers, the second not zero; correct it")
+        raise ExprError("% needs two whole numbers, the second not zero")
     return int(math.fmod(one, other)) if abs(one) < 1 << 52 and abs(other) < 1 << 52 else one % other
 
 
@@ -228,7 +228,7 @@ def _ordered(mark: str, test: Callable[[Any, Any], bool]) -> Callable[[Scope, An
             type(one) is type(other) and isinstance(one, str | Time | Duration)
         )
         if not fits:
-            raise ExprError(f"{kind_of(one)} {mark} {kind_of(other)} cannot be compared; compare like with like")
+            raise ExprError(f"{kind_of(one)} {mark} {kind_of(other)} cannot be compared; use values of one type")
         return test(one, other)
 
     return compare
@@ -243,31 +243,31 @@ def is_in(one: Any, other: Any, meter: Meter) -> bool:
     if isinstance(other, list):
         meter.step(len(other))
         return any(same(one, each) for each in other)
-    raise ExprError(f"`in` needs a list or a map, not {kind_of(other)}; give one")
+    raise ExprError(f"`in` needs a list or a map, not {kind_of(other)}")
 
 
 @lru_cache(maxsize=256)
 def pattern(text: str) -> re.Pattern[str]:
     if len(text) > MOST_PATTERN:
-        raise ExprError(f"a pattern has at most {MOST_PATTERN} characters; write it shorter")
+        raise ExprError(f"the pattern exceeds {MOST_PATTERN} characters; shorten it")
     try:
         return re.compile(text)
     except (re.error, RecursionError, OverflowError) as error:
-        raise ExprError(f"{text[:60]!r} is no pattern ({error}); correct it") from error
+        raise ExprError(f"invalid pattern {text[:60]!r} ({error}); correct it") from error
 
 
 def _matches(one: str, other: str) -> bool:
     if len(one) > MOST_SUBJECT:
-        raise ExprError(f"matches looks at most at {MOST_SUBJECT} characters; look at less")
+        raise ExprError(f"matches is limited to {MOST_SUBJECT} characters of text; shorten the text")
     return pattern(other).search(one) is not None
 
 
 def _texts(mark: str, test: Callable[[str, str], bool]) -> Callable[[Scope, Any, Any], bool]:
     def compare(scope: Scope, one: Any, other: Any) -> bool:
-        if one is None or other is None:  # argo: nil holds nothing
+        if one is None or other is None:  # argo: nil matches nothing
             return False
         if not isinstance(one, str) or not isinstance(other, str):
-            raise ExprError(f"{mark} compares texts, not {kind_of(one)} with {kind_of(other)}; compare like with like")
+            raise ExprError(f"{mark} compares strings, not {kind_of(one)} with {kind_of(other)}")
         return test(one, other)
 
     return compare
@@ -275,10 +275,10 @@ def _texts(mark: str, test: Callable[[str, str], bool]) -> Callable[[Scope, Any,
 
 def _range(scope: Scope, one: Any, other: Any) -> list[int]:
     if type(one) is not int or type(other) is not int:
-        raise ExprError(".. needs two whole numbers; correct it")
+        raise ExprError(".. needs two whole numbers")
     count = max(0, other - one + 1)
     if count > MOST_RANGE:
-        raise ExprError(f".. makes at most {MOST_RANGE} numbers; take fewer")
+        raise ExprError(f".. exceeds {MOST_RANGE} numbers; use fewer")
     scope.meter.grow(count)
     return list(range(one, other + 1))
 
@@ -319,7 +319,7 @@ def binary(mark: str, one: Node, other: Node) -> Node:
 def truth(value: Any, mark: str) -> bool:
     if isinstance(value, bool):
         return value
-    raise ExprError(f"{mark} needs true or false, not {kind_of(value)}; compare it with something")
+    raise ExprError(f"{mark} needs true or false, not {kind_of(value)}; use a comparison")
 
 
 def both(one: Node, other: Node) -> Node:

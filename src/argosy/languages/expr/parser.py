@@ -1,6 +1,6 @@
-"""Pratt's parser: tokens become functions at once.
+"""Pratt parser for expressions; tokens are compiled to functions directly.
 
-In: tokens. Out: a node, and the names that it asks for. Never: evaluates anything.
+In: tokens. Out: a node, and the names that it refers to. Never: evaluates anything.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ BINDING: Final = {
     "in": 20, "matches": 20, "contains": 20, "startsWith": 20, "endsWith": 20,
     "..": 25, "+": 30, "-": 30, "*": 60, "/": 60, "%": 60, "**": 100, "^": 100, "??": 500,
 }  # fmt: skip
-WORDS: Final = frozenset({"in", "matches", "contains", "startsWith", "endsWith"})  # `not` may stand before them
-NOT, SIGN = 50, 90  # how tightly they bind
+WORDS: Final = frozenset({"in", "matches", "contains", "startsWith", "endsWith"})  # `not` may precede them
+NOT, SIGN = 50, 90  # binding powers
 RESERVED: Final = frozenset({"and", "or", "not", "let", "else", *WORDS})
 CONSTANTS: Final = {"true": True, "false": False, "nil": None}
 
@@ -72,11 +72,11 @@ class Parser:
     def _unexpected(self, why: str = "") -> ExprError:
         token = self._token
         if token.kind == "end" and not why:
-            return ExprError("it ends too early; write what is missing")
+            return ExprError("unexpected end of the expression; complete it")
         what = f"{token.value[:30]!r} at {token.at + 1}" if token.kind != "end" else "its end"
-        return ExprError(f"{why or 'it is not understood'} before {what}; correct it")
+        return ExprError(f"{why or 'syntax error'} before {what}; correct it")
 
-    # -- what it says
+    # -- grammar
 
     def _sequence(self) -> Node:
         if self._is("let"):
@@ -94,7 +94,7 @@ class Parser:
     def _nested(self, parse: Callable[[], Node]) -> Node:
         self._depth += 1
         if self._depth > MOST_DEPTH:
-            raise LimitError("it is nested too deeply; write it flatter")
+            raise LimitError("it is nested too deeply; flatten it")
         try:
             return parse()
         finally:
@@ -264,7 +264,7 @@ class Parser:
     def _piped(self, left: Node) -> Node:
         name = self._name()
         if name not in builtins.PLAIN and name not in builtins.ASKING:
-            raise self._unexpected(f"{name} is no function")
+            raise self._unexpected(f"{name} is not a function")
         arguments = [left]
         if self._take("("):
             return self._postfix(self._builtin(name, arguments), name)

@@ -1,7 +1,8 @@
-"""Templates of Go (text/template) with the functions of sprig, as messages of notifications are written.
+"""Go templates (text/template) with Sprig functions, as used by notification messages.
 
-In: a text, and values. Out: the text that it makes, or a TemplateError. Never: more steps, text or depth than the meter
-allows; a clock, a file, the environment, or an attribute of Python. Who renders a user's text does it in a worker.
+In: text and values. Out: the rendered text, or a TemplateError. Never: more steps, text or depth than the budget
+allows;
+a clock, a file, the environment, or a Python attribute. The caller renders users' templates in a worker.
 """
 
 from __future__ import annotations
@@ -35,25 +36,25 @@ class Compiled:
         steps: int = MOST_STEPS,
         characters: int = MOST_CHARACTERS,
     ) -> str:
-        """`values` are the template's own: functions such as `set` change them."""
+        """Render the template; functions such as `set` change `values`."""
         state = State(self._templates, Meter(steps, characters), now, values)
         try:
             self._templates[""](state, values)
         except RecursionError as error:
-            raise LimitError("it is nested too deeply; write it flatter") from error
+            raise LimitError("it is nested too deeply; flatten it") from error
         except UserError:
             raise
         except (ArithmeticError, TypeError, ValueError, AttributeError, LookupError, MemoryError) as error:
             why = type(error).__name__
-            raise TemplateError(f"its values do not fit ({why}); see what each function takes") from error
+            raise TemplateError(f"wrong value ({why}); check the arguments of each function") from error
         return "".join(state.out)
 
 
 def compile_template(text: str) -> Compiled:
-    """Raises TemplateError where the text is none, with the line."""
+    """Compile a template. Raises TemplateError with the line if it is invalid."""
     if len(text) > MOST_TEXT:
-        raise LimitError(f"a template has at most {MOST_TEXT} characters; write it shorter")
+        raise LimitError(f"the template exceeds {MOST_TEXT} characters; shorten it")
     try:
         return Compiled(text, Parser(text).templates())
     except RecursionError as error:
-        raise LimitError("it is nested too deeply; write it flatter") from error
+        raise LimitError("it is nested too deeply; flatten it") from error

@@ -1,6 +1,6 @@
-"""The functions that Go's templates have by themselves.
+"""The built-in functions of Go templates.
 
-In: values. Out: values. Never: raises anything but what its caller expects of wrong arguments.
+In: values. Out: values. Never: raises errors other than those that its caller handles.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Function = Callable[..., Any]
 
 
 def truth(value: Any) -> bool:
-    """Go: what is zero, empty or missing is false."""
+    """Go: zero, empty and missing values are false."""
     if isinstance(value, Duration):
         return bool(value.nanoseconds)
     return isinstance(value, Time) or bool(value)
@@ -55,14 +55,14 @@ def _kind(value: Any) -> str:
 def _comparable(one: Any, other: Any) -> None:
     kinds = {_kind(one), _kind(other)}
     if "other" in kinds:
-        raise TemplateError("lists and maps cannot be compared; compare what is in them")
+        raise TemplateError("lists and maps cannot be compared; compare their elements")
     if len(kinds) > 1 and "nil" not in kinds:
         raise TemplateError(f"incompatible types for comparison: {' and '.join(sorted(kinds))}; compare like with like")
 
 
 def _equal(state: Any, one: Any, *others: Any) -> bool:
     if not others:
-        raise TemplateError("eq needs two values; give a second")
+        raise TemplateError("eq needs two values; add a second")
     for each in others:
         _comparable(one, each)
     return any(one == each and _kind(one) == _kind(each) for each in others)
@@ -71,7 +71,7 @@ def _equal(state: Any, one: Any, *others: Any) -> bool:
 def _less(one: Any, other: Any) -> bool:
     _comparable(one, other)
     if _kind(one) in ("bool", "nil") or _kind(other) == "nil":
-        raise TemplateError("that has no order; compare numbers or texts")
+        raise TemplateError("these values have no order; compare numbers or strings")
     return bool(one < other)
 
 
@@ -83,17 +83,17 @@ def index(state: Any, value: Any, *keys: Any) -> Any:
             value = value.get(key) if isinstance(key, str | int) else None
         elif isinstance(value, list | str) and type(key) is int:
             if not 0 <= key < len(value):
-                raise TemplateError(f"index out of range: {key}; there are {len(value)}")
+                raise TemplateError(f"index out of range: {key}; the length is {len(value)}")
             value = value[key] if isinstance(value, list) else value.encode()[key]
         else:
-            raise TemplateError(f"cannot index {text_of(value)[:40]!r} with {text_of(key)[:40]!r}; see what it is")
+            raise TemplateError(f"cannot index {text_of(value)[:40]!r} with {text_of(key)[:40]!r}; use a list or a map")
     return value
 
 
 def _sliced(state: Any, value: Any, *bounds: Any) -> Any:
     low, high = (*bounds, *([0, len(value)][len(bounds) :]))[:2]
     if not (type(low) is type(high) is int and 0 <= low <= high <= len(value)):
-        raise TemplateError(f"slice out of range: {low}, {high}; there are {len(value)}")
+        raise TemplateError(f"slice out of range: {low}, {high}; the length is {len(value)}")
     return value[low:high]
 
 
@@ -102,7 +102,7 @@ def _length(state: Any, value: Any) -> int:
 
 
 def _print(state: Any, *values: Any) -> str:
-    """Go puts a space between two values where neither is a text."""
+    """Go puts a space between two values if neither is a string."""
     text, before = "", True
     for each in values:
         is_text = isinstance(each, str)
@@ -120,7 +120,7 @@ def _printf(state: Any, layout: str, *values: Any) -> str:
 
 def _call(state: Any, function: Any, *values: Any) -> Any:
     if not callable(function):
-        raise TemplateError("call needs a function, such as .time.Now; give it one")
+        raise TemplateError("call needs a function, such as .time.Now")
     return function(*values)
 
 

@@ -1,6 +1,6 @@
-"""A template's words: text that stands as it is, and actions between `{{` and `}}`.
+"""Splits a template into text and actions between `{{` and `}}`.
 
-In: a text. Out: pieces. Never: what they mean together.
+In: text. Out: tokens. Never: parses them.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ SPACE: Final = " \t\r\n"
 
 
 class TemplateError(UserError):
-    """The template, or what it does with its values, is wrong."""
+    """The template, or its use of the values, is wrong."""
 
 
 class Token(NamedTuple):
     kind: str  # text, open, close, word, field, variable, number, string, char, mark, end
     value: str
     line: int
-    is_apart: bool = False  # a space stands before it
+    is_apart: bool = False  # preceded by a space
 
 
 _TOKEN: Final = re.compile(
@@ -64,12 +64,12 @@ def pieces(text: str) -> Iterator[Token]:
 
 
 def _action(text: str, at: int, line: int) -> tuple[list[Token], int, bool]:
-    """Its words, where it ends, and whether the space after it goes."""
+    """Return the tokens of an action, its end, and True if the space after it is trimmed."""
     comment = re.compile(r"[ \t\r\n]*/\*.*?\*/", re.DOTALL).match(text, at)
     if comment:
         end = re.compile(r"([ \t\r\n]+-)?\}\}").match(text, comment.end())
         if end is None:
-            raise TemplateError("a comment is not closed by */}}; close it", line=line)
+            raise TemplateError("a comment is not closed; add */}}", line=line)
         return [], end.end(), bool(end[1])
     words = [Token("open", "{{", line)]
     is_apart = False
@@ -81,7 +81,7 @@ def _action(text: str, at: int, line: int) -> tuple[list[Token], int, bool]:
         found = _TOKEN.match(text, at)
         if found is None:
             what = repr(text[at : at + 20]) if text[at:] else "the end"
-            raise TemplateError(f"{what} is not understood within {{{{ }}}}; correct it", line=line)
+            raise TemplateError(f"unexpected {what} in {{{{ }}}}; correct it", line=line)
         kind = found.lastgroup or ""
         if kind == "space":
             is_apart = True

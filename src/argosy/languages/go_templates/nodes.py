@@ -1,6 +1,6 @@
-"""Parts of a template as functions of a state and the dot.
+"""Nodes of a template as functions of a state and the dot.
 
-In: parts. Out: a part. Never: touches an attribute of Python: a field is one of plain data, or a method of a time.
+In: nodes. Out: a node. Never: reads a Python attribute: a field is one of plain data, or a method of a time.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from argosy.languages.go_templates.sprig import SPRIG
 FUNCTIONS: Final = {**SPRIG, **BUILTIN}
 Template = Callable[["State", Any], None]
 Value = Callable[["State", Any], Any]
-Command = Callable[["State", Any, Sequence[Any]], Any]  # given what the pipe brings, perhaps
+Command = Callable[["State", Any, Sequence[Any]], Any]  # the last argument is the piped value, if any
 
 
 class Broke(Exception):
-    """`break`, and `continue`, of the innermost range."""
+    """`break` or `continue` of the innermost range."""
 
 
 class Continued(Broke):
@@ -45,14 +45,14 @@ class State:
         for known, value in reversed(self.variables):
             if known == name:
                 return value
-        raise TemplateError(f"there is no variable {name}; declare it with {name} := …")
+        raise TemplateError(f"undefined variable {name}; declare it with {name} := …")
 
     def change(self, name: str, value: Any) -> None:
         for at in range(len(self.variables) - 1, -1, -1):
             if self.variables[at][0] == name:
                 self.variables[at] = (name, value)
                 return
-        raise TemplateError(f"there is no variable {name}; declare it with {name} := …")
+        raise TemplateError(f"undefined variable {name}; declare it with {name} := …")
 
 
 def text(value: str) -> Template:
@@ -80,7 +80,7 @@ def shown(value: Value, *, is_silent: bool) -> Template:
 
 
 def conditional(test: Value, then: Template, otherwise: Template | None, *, moves: bool) -> Template:
-    """`if`, or `with`, which moves the dot."""
+    """`if`, or `with`, which sets the dot."""
 
     def run(state: State, dot: Any) -> None:
         mark = len(state.variables)
@@ -126,14 +126,14 @@ def _items(value: Any, meter: Meter) -> list[tuple[Any, Any]]:
         return [(at, at) for at in range(value)]
     if value is None:
         return []
-    raise TemplateError(f"range cannot go over {text_of(value)[:40]!r}; give it a list or a map")
+    raise TemplateError(f"range cannot iterate over {text_of(value)[:40]!r}; use a list or a map")
 
 
 def included(name: str, given: Value | None) -> Template:
     def run(state: State, dot: Any) -> None:
         template = state.templates.get(name)
         if template is None:
-            raise TemplateError(f"there is no template {name[:60]!r}; define it")
+            raise TemplateError(f"undefined template {name[:60]!r}; define it")
         value = given(state, dot) if given else None
         before, state.variables = state.variables, [("$", value)]
         with state.meter.deeper():
@@ -185,7 +185,7 @@ def called(name: str, arguments: Sequence[Value]) -> Command:
             raise
         except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
             what = ", ".join(text_of(each)[:20] for each in values)
-            raise TemplateError(f"{name} cannot be asked of ({what[:100]}); see what it takes") from error
+            raise TemplateError(f"wrong arguments for {name}: ({what[:100]}); check what it takes") from error
         if isinstance(found, str | list | dict):
             state.meter.grow(len(found))
         return found
@@ -194,7 +194,7 @@ def called(name: str, arguments: Sequence[Value]) -> Command:
 
 
 def operand(value: Value, arguments: Sequence[Value]) -> Command:
-    """What is no function takes no arguments, but for a method at the end of a chain."""
+    """An operand is not a function and takes no arguments, except for a method at the end of a chain."""
 
     def run(state: State, dot: Any, given: Sequence[Any]) -> Any:
         if arguments or given:
@@ -205,7 +205,7 @@ def operand(value: Value, arguments: Sequence[Value]) -> Command:
 
 
 def method(of: Value, name: str, arguments: Sequence[Value]) -> Command:
-    """The last field of a chain: a method where the value before it has one, else a field."""
+    """The last field of a chain: a method if the value has one of this name, else a field."""
 
     def run(state: State, dot: Any, given: Sequence[Any]) -> Any:
         state.meter.step()
@@ -236,5 +236,5 @@ def field(value: Any, name: str, arguments: Sequence[Any]) -> Any:
         try:
             return known[name](value, *arguments)
         except TypeError as error:
-            raise TemplateError(f"{name} takes other arguments; see what it takes") from error
+            raise TemplateError(f"wrong arguments for {name}; check what it takes") from error
     raise TemplateError(f"cannot evaluate field {name} in {text_of(value)[:40]!r}; it has no fields")

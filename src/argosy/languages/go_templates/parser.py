@@ -1,6 +1,6 @@
-"""Templates by recursive descent: words become functions at once.
+"""Recursive descent parser for templates; tokens are compiled to functions directly.
 
-In: a text. Out: templates by name; "" is the text itself. Never: evaluates anything.
+In: text. Out: templates by name; "" is the text itself. Never: evaluates anything.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Parser:
     def templates(self) -> dict[str, Template]:
         body = self._body()
         if self._token.kind != "end":
-            raise self._error("there is an {{end}} or {{else}} too many")
+            raise self._error("unexpected {{end}} or {{else}}")
         return {**self._templates, "": body}
 
     # -- words
@@ -58,7 +58,7 @@ class Parser:
         if not self._take(kind, value):
             raise self._error(f"{value!r} is missing")
 
-    def _error(self, why: str = "it is not understood") -> TemplateError:
+    def _error(self, why: str = "syntax error") -> TemplateError:
         token = self._token
         before = f" before {token.value[:30]!r}" if token.kind not in ("end", "text") else ""
         return TemplateError(f"{why}{before}; correct it", line=token.line)
@@ -66,10 +66,10 @@ class Parser:
     # -- parts
 
     def _body(self) -> Template:
-        """Up to what ends it, which is left there."""
+        """Parse up to the closing action, which is not consumed."""
         self._depth += 1
         if self._depth > MOST_DEPTH:
-            raise LimitError("it is nested too deeply; write it flatter")
+            raise LimitError("it is nested too deeply; flatten it")
         parts: list[Template] = []
         known = len(self._variables)
         while not self._is("end"):
@@ -118,7 +118,7 @@ class Parser:
         return nodes.conditional(test, then, otherwise, moves=moves)
 
     def _ended(self, word: str) -> Template | None:
-        """What stands behind an {{else}}, if there is one, up to behind the {{end}}."""
+        """Parse an optional {{else}} branch, and the {{end}}."""
         otherwise = None
         if word == "else":
             self._need("close", "}}")
@@ -139,7 +139,7 @@ class Parser:
         names, declares = self._declared(most=2)
         of = self._commands(())
         if names and not declares:
-            raise self._error("range declares its variables with :=")
+            raise self._error("range needs := to declare its variables")
         self._need("close", "}}")
         self._variables += names
         self._ranges += 1
@@ -152,25 +152,25 @@ class Parser:
     def _leave(self) -> Template:
         word = self._tokens[self._at - 1].value
         if not self._ranges:
-            raise self._error(f"{word} stands outside of range")
+            raise self._error(f"{word} outside of range")
         self._need("close", "}}")
         return nodes.leave(nodes.Broke if word == "break" else nodes.Continued)
 
     def _name(self) -> str:
         token = self._next()
         if token.kind != "string":
-            raise self._error("a template's name in quotes is missing")
+            raise self._error("the quoted name of a template is missing")
         return string_of(token)
 
     def _define(self) -> None:
         if self._depth > 1:
-            raise self._error("define stands within another action")
+            raise self._error("define inside another action")
         name = self._name()
         self._need("close", "}}")
         self._templates[name] = self._apart()
 
     def _apart(self) -> Template:
-        """A body with variables of its own, up to its end."""
+        """Parse a body with its own variables, and its {{end}}."""
         before, self._variables = self._variables, ["$"]
         ranges, self._ranges = self._ranges, 0
         body = self._body()
@@ -196,7 +196,7 @@ class Parser:
     # -- values
 
     def _declared(self, most: int = 1) -> tuple[list[str], bool]:
-        """The variables before `:=` or `=`, and whether they are new."""
+        """Return the variables before `:=` or `=`, and True if they are declared."""
         start, names = self._at, []
         while self._is("variable"):
             names.append(self._next().value)
@@ -213,13 +213,13 @@ class Parser:
         if declares:
             self._variables += names
         elif any(name not in self._variables for name in names):
-            raise self._error(f"there is no variable {names[0]}")
+            raise self._error(f"undefined variable {names[0]}")
         return value, bool(names)
 
     def _commands(self, names: Sequence[str], *, declares: bool = False) -> Value:
         self._depth += 1
         if self._depth > MOST_DEPTH:
-            raise LimitError("it is nested too deeply; write it flatter")
+            raise LimitError("it is nested too deeply; flatten it")
         commands = [self._command()]
         while self._take("mark", "|"):
             commands.append(self._command())
@@ -282,7 +282,7 @@ class Parser:
             case "variable":
                 if token.value not in self._variables:
                     self._at -= 1
-                    raise self._error(f"there is no variable {token.value}")
+                    raise self._error(f"undefined variable {token.value}")
                 return lambda state, dot: state.look(token.value)
             case "string" | "char" | "number" | "word":
                 constant = _constant(token)
@@ -312,9 +312,9 @@ def _constant(token: Token) -> Any:
     try:
         value = int(text, 0) if re.fullmatch(r"[+-]?(0|[1-9]\d*|0[xXbBoO]\w+)", text) else float(text)
     except ValueError as error:
-        raise TemplateError(f"{token.value[:30]!r} is no number; correct it", line=token.line) from error
+        raise TemplateError(f"invalid number {token.value[:30]!r}; correct it", line=token.line) from error
     if isinstance(value, int) and abs(value) >= 1 << 63:
-        raise TemplateError(f"{token.value[:30]!r} is too large; write a smaller number", line=token.line)
+        raise TemplateError(f"number {token.value[:30]!r} is too large; use a smaller number", line=token.line)
     return value
 
 
@@ -328,7 +328,7 @@ def string_of(token: Token) -> str:
         return _GO_ESCAPE.sub(_unescaped, inner)
     except ValueError as error:
         shown = json.dumps(inner[:30])
-        raise TemplateError(f"{shown} has an escape that is none; correct it", line=token.line) from error
+        raise TemplateError(f"{shown} has an invalid escape; correct it", line=token.line) from error
 
 
 def _unescaped(found: re.Match[str]) -> str:

@@ -1,7 +1,7 @@
-"""Sprig's functions, as templates of notifications may use them: all but those that draw lots or look outside.
+"""Sprig functions for notification templates: all except random functions and those that read the environment.
 
-In: a state (for its meter and its now), values. Out: values. Never: a clock of its own; more elements
-than the meter allows.
+In: a state (for its budget and its time), values. Out: values. Never: reads a clock; more elements than the budget
+allows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LEADING: Final = re.compile(r"\s*[+-]?(0[xX][0-9a-fA-F]+|\d+)")
 
 
 def whole(value: Any) -> int:
-    """Sprig: whatever is no number is 0."""
+    """Sprig: anything that is not a number is 0."""
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, float):
@@ -53,13 +53,13 @@ def real(value: Any) -> float:
 def items(value: Any) -> list[Any]:
     if isinstance(value, list):
         return value
-    raise TemplateError(f"a list is needed, not {text_of(value)[:40]!r}; `list` makes one")
+    raise TemplateError(f"expected a list, not {text_of(value)[:40]!r}; `list` makes one")
 
 
 def _mapping(value: Any) -> dict[str, Any]:
     if isinstance(value, dict):
         return value
-    raise TemplateError(f"a map is needed, not {text_of(value)[:40]!r}; `dict` makes one")
+    raise TemplateError(f"expected a map, not {text_of(value)[:40]!r}; `dict` makes one")
 
 
 def _sum(state: Any, *values: Any) -> int:
@@ -75,7 +75,7 @@ def _product(state: Any, *values: Any) -> int:
 
 def _divided(one: int, other: int) -> int:
     if other == 0:
-        raise TemplateError("division by zero; ask first whether it is")
+        raise TemplateError("division by zero; check the divisor first")
     found = abs(one) // abs(other)
     return found if (one < 0) == (other < 0) else -found
 
@@ -111,7 +111,7 @@ def _unset(state: Any, value: Any, name: Any) -> dict[str, Any]:
 
 
 def _merged(state: Any, into: Any, *others: Any, over: bool = False) -> dict[str, Any]:
-    """Sprig merges deeply, into the first."""
+    """Sprig merges deeply, into the first map."""
     state.meter.step(10 + len(into))
     with state.meter.deeper():
         for other in others:
@@ -145,11 +145,11 @@ def _json(value: Any, option: int = 0) -> str:
     try:
         return orjson.dumps(value, default=text_of, option=option | orjson.OPT_SORT_KEYS).decode()
     except orjson.JSONEncodeError as error:
-        raise TemplateError("toJson: that cannot be written as JSON; write a part of it") from error
+        raise TemplateError("toJson: the value cannot be encoded as JSON; encode a part of it") from error
 
 
 def _escaped(written: str) -> str:
-    """Go hides what HTML would read; toRawJson does not."""
+    """Go escapes characters that HTML would interpret; toRawJson does not."""
     return written.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
@@ -182,7 +182,7 @@ def moment(state: Any, value: Any) -> Time:
 
 
 def _to_date(state: Any, layout: Any, value: Any) -> Time:
-    """Of the layouts, those that are as exact as RFC 3339 or a day."""
+    """Supports layouts with the precision of RFC 3339 or of a day."""
     return go_time.parse_time(value if "T" in text(value) else f"{value[:10]}T00:00:00Z")
 
 
@@ -230,7 +230,7 @@ def _whole_edge(function: Callable[[float], int]) -> Function:
 def _version(value: Any) -> tuple[int, int, int]:
     found = re.fullmatch(r"v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?(?:[-+].*)?", text(value))
     if found is None:
-        raise TemplateError(f"{value[:40]!r} is no version; write one such as 1.2.3")
+        raise TemplateError(f"invalid version {value[:40]!r}; write one such as 1.2.3")
     return int(found[1]), int(found[2] or 0), int(found[3] or 0)
 
 

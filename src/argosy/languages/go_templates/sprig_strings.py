@@ -1,6 +1,6 @@
-"""Sprig's functions of texts.
+"""Sprig's string functions.
 
-In: a state (for its meter), values. Out: values. Never: the environment, random numbers, or a file.
+In: a state (for its budget), values. Out: values. Never: the environment, random numbers, or a file.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _GROUP: Final = re.compile(r"\$\{(\w+)\}|\$(\w+)")
 def text(value: Any) -> str:
     if isinstance(value, str):
         return value
-    raise TemplateError(f"a text is needed, not {text_of(value)[:40]!r}; toString makes one")
+    raise TemplateError(f"expected a string, not {text_of(value)[:40]!r}; toString makes one")
 
 
 def texts(value: Any) -> list[str]:
-    """Sprig makes texts of whatever is in a list."""
+    """Sprig converts the elements of a list to strings."""
     if value is None:
         return []
     return [text_of(each) for each in value if each is not None] if isinstance(value, list) else [text_of(value)]
@@ -49,7 +49,7 @@ def _replace(state: Any, old: Any, new: Any, value: Any) -> str:
 
 def _indent(state: Any, count: int, value: Any) -> str:
     if not 0 <= count <= 1000:
-        raise TemplateError("indent takes 0 to 1000 spaces; take fewer")
+        raise TemplateError("indent takes 0 to 1000 spaces")
     state.meter.grow((count + 1) * (text(value).count("\n") + 1))
     return " " * count + text(value).replace("\n", "\n" + " " * count)
 
@@ -82,7 +82,7 @@ def _splitn(state: Any, separator: Any, most: int, value: Any) -> dict[str, str]
 
 def _wrap(state: Any, width: int, value: Any, mark: str = "\n") -> str:
     if not 0 < width <= 10_000:
-        raise TemplateError("wrap takes a width from 1 to 10000; correct it")
+        raise TemplateError("wrap takes a width from 1 to 10000")
     lines = text(value)[:MOST_SUBJECT].split("\n")
     return "\n".join(mark.join(textwrap.wrap(each, width, break_long_words=False)) or each for each in lines)
 
@@ -106,7 +106,7 @@ def _untitle(value: Any) -> str:
 
 def _found(value: Any, source: Any) -> tuple[re.Pattern[str], str]:
     if len(text(value)) > MOST_SUBJECT:
-        raise TemplateError(f"a pattern looks at most at {MOST_SUBJECT} characters; look at less")
+        raise TemplateError(f"a pattern is limited to {MOST_SUBJECT} characters of text; shorten the text")
     try:
         return pattern(text(source)), value
     except ExprError as error:
@@ -181,7 +181,7 @@ def _url(state: Any, value: Any) -> dict[str, Any]:
         host = parts.hostname or ""
         port = f":{parts.port}" if parts.port else ""
     except ValueError as error:
-        raise TemplateError(f"{value[:60]!r} is no address ({error}); correct it") from error
+        raise TemplateError(f"invalid URL {value[:60]!r} ({error}); correct it") from error
     return {"scheme": parts.scheme, "host": f"{host}{port}", "hostname": host, "path": parts.path,
             "query": parts.query, "fragment": parts.fragment, "opaque": "", "userinfo": ""}  # fmt: skip
 

@@ -192,7 +192,7 @@ def test_a_development_application_may_follow_a_feature_branch() -> None:
     assert checklist([app("models-dev", default_branch="main")])[3].holds is True
 
 
-BAD_JQ = "jq does not understand it, syntax error, unexpected end of file; correct it"
+BAD_JQ = "jq cannot compile it, syntax error, unexpected end of file; correct it"
 TIMED_OUT = (
     "Failed to load target state: chart: rendering the chart took longer than 50 s (limit wall); make it smaller; "
     "render timed out (3rd time); next try 14:03:20 UTC; retry now: argosy app get models --hard-refresh"

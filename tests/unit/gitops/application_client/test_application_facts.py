@@ -157,7 +157,7 @@ def test_ages_and_times_are_told_as_kubectl_and_argo_cd_tell_them() -> None:
 
 
 def test_all_comparison_errors_are_reasons_and_not_only_the_first() -> None:
-    said = [f"jqPathExpressions: {text!r}: jq does not understand it,\nsyntax error" for text in (".a[", ".b |")]
+    said = [f"jqPathExpressions: {text!r}: jq cannot compile it,\nsyntax error" for text in (".a[", ".b |")]
     conditions = [{"type": "ComparisonError", "message": text} for text in said]
     app = application({**OUT, "conditions": [*conditions, {"type": "SharedResourceWarning", "message": "no reason"}]})
     assert summary.comparison_errors(app) == [f"ComparisonError: {text}".replace("\n", " ") for text in said]
