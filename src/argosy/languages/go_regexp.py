@@ -120,7 +120,7 @@ class _Program:
         return len(self._steps) - 1
 
     def _all(self, tree: Any, after: int, flags: int) -> int:
-        """Return the first step of a sequence of parts that continues at `after`."""
+        """Return the first step of a sequence of parts that continues at `next_step`."""
         for kind, value in reversed(list(tree)):
             after = self._one(kind, value, after, flags)
         return after

@@ -87,7 +87,7 @@ def without_paths(document: Any, paths: Iterable[JqPath]) -> Any:
 
 
 def _without(value: Any, removals: dict[str | int, Any]) -> Any:
-    """`removals` maps a name or index to the removals below it; `_WHOLE` deletes all of it."""
+    """`removals` maps a name or index to the removals below it; `_DELETE_ALL` deletes all of it."""
     if isinstance(value, dict):
         return {
             name: _without(item, removals[name]) if name in removals else item

@@ -46,7 +46,7 @@ Trace = Mapping[ResourceKey, Traced]
 
 
 class LazyOrigins:
-    """Implements `Origins`, computed on first use. To be picklable, `trace` must be a partial of a module function."""
+    """Implements `Origins`, computed on first use. To pickle it, pass a partial of a module function."""
 
     def __init__(self, trace: Callable[[], Trace]) -> None:
         self._trace = trace
@@ -121,7 +121,7 @@ class Guide:
 
 
 def written(value: Any, guide: Guide | None, above: Traced | None = None, over: Origin | None = None) -> Traced:
-    """Trace a new value; `above` is its parent, `over` is the origin of the value that it replaces."""
+    """Trace a new value; `parent` holds it, `replaced` is the origin of the value that it replaces."""
     origin = guide.origin if guide else above.origin if above else Origin("")
     if guide and over and over != origin:
         origin = Origin(origin.file, origin.line, origin.repository, over)

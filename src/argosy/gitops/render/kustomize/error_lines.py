@@ -21,9 +21,8 @@ _YESTERDAY: Final = {"resources": "bases", "images": "imageTags", "helmCharts": 
 class Fault(RenderError):
     """An error at a path in a file whose line is not known yet.
 
-    `inside` is a path below the current entry, or in the file's document with index `number`. `about` is kind and name
-    of a
-    manifest in the file. `said_at` is a line of a text that may be embedded in a kustomization.
+    `path` is below the current entry, or in the file's document with index `document_index`. `resource` is the kind and
+    name of a manifest in the file. `text_line` is a line of a text that may be embedded in a kustomization.
     """
 
     def __init__(
@@ -44,7 +43,7 @@ class Fault(RenderError):
 
 
 def within(error: UserError, *steps: str | int, number: int | None = None) -> UserError:
-    """Return the error with these steps before its path, in the document with index `number`."""
+    """Return the error with these steps before its path, in the document with index `document_index`."""
     if error.line:
         return error
     if not isinstance(error, Fault):

@@ -62,7 +62,7 @@ def check_single(holder: dict[str, Any], name: str) -> None:
 
 
 def visit(manifest: dict[str, Any], path: str, found: Visit, create: Callable[[], Any] | None = None) -> None:
-    """Call `found(holder, name)` for each field at the path; `create` returns the value of a missing field."""
+    """Call `visitor(holder, name)` for each field at the path; `create` returns the value of a missing field."""
     _visit(manifest, steps_of(path), 0, found, create)
 
 

@@ -102,7 +102,7 @@ def _add_labels(fields: Fields, options: KustomizeOptions, given: Mapping[str, s
 
 
 def _relabelled(label: Fields, left: dict[str, str], force: bool, templates: bool) -> Fields:
-    """Update the keys that an entry of `labels` already has, and remove them from `left`."""
+    """Update the keys that an entry of `labels` already has, and remove them from `remaining`."""
     known = label.get("pairs") or {}
     alike = not label.get("includeSelectors") and bool(label.get("includeTemplates")) == templates
     mine = {name: left.pop(name) for name in list(left) if alike and name in known}

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from math import comb
-from re import _parser  # type: ignore[attr-defined]  # the only way to see what a pattern is made of
+from re import _parser  # type: ignore[attr-defined]  # the only access to parsed patterns
 from typing import Any, Final, NamedTuple
 
 from argosy.errors import RenderError

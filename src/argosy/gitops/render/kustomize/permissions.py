@@ -24,7 +24,7 @@ class Permits(Protocol):
 
 
 class GivenPermits(NamedTuple):
-    """Implements `Permits`."""
+    """Implements `BuildPermissions`."""
 
     reads_anywhere: bool = False
     enables_helm: bool = False

@@ -143,7 +143,7 @@ class Resource:
         return self.written.get(key) or plain_text(value)
 
     def set_entry(self, holder: Manifest, key: str, value: str, fresh: list[Manifest]) -> None:
-        """Set a label or an annotation; append the holder to `fresh` if the key is new."""
+        """Set a label or an annotation; append the holder to `new_holders` if the key is new."""
         if key not in holder:
             fresh.append(holder)
         else:

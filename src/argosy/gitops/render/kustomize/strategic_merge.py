@@ -49,7 +49,7 @@ def merge(manifest: dict[str, Any], patch: dict[str, Any], schema: Node | None) 
 def without_blanks(node: Any, schema: Node | None, literal: Nulls | None) -> None:
     """k8s: a strategic merge patch removes every key without a value, in maps and in lists with merge keys.
 
-    An explicit null stays; after a JSON patch every null is explicit (`literal` is None).
+    An explicit null stays; after a JSON patch every null is explicit (`explicit_nulls` is None).
     """
     if literal is None:
         return
