@@ -23,7 +23,7 @@ def namespaces(now: datetime, commits: Mapping[str, Any] | None = None) -> dict[
     def commit(revision: Any) -> Any:
         found = (commits or {}).get(str(revision))
         if found is None:
-            raise UserError(f"repo.GetCommitMetadata: unknown revision {str(revision)[:60]!r}; leave it out")
+            raise UserError(f"repo.GetCommitMetadata: unknown commit {str(revision)[:60]!r}; leave it out")
         if isinstance(found, dict) and isinstance(found.get("Date"), str):
             return {**found, "Date": go_time.parse_time(found["Date"])}
         return found

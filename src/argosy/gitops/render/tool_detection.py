@@ -31,7 +31,7 @@ def source_folder(tree: Tree, path: str) -> str:
     if not kind and (submodule := find_submodule(tree, folder)):
         raise RenderError(submodule_text(submodule), where=where)
     if not kind:
-        raise RenderError("no such folder in the repository: correct the source's path", where=where)
+        raise RenderError("there is no such folder in the repository: correct the source's path", where=where)
     if kind != "folder":
         raise RenderError("is a file, but a source's path must be a folder: use the folder of the file", where=where)
     return folder

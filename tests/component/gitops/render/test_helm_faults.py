@@ -274,7 +274,7 @@ def test_what_a_chart_says_moves_no_cursor(engine: str) -> None:
 def test_a_folder_without_a_chart_is_refused() -> None:
     with pytest.raises(RenderError, match=r"app/Chart.yaml: there is no such file"):
         render(None, TextTree({"app/values.yaml": ""}), path="app")
-    with pytest.raises(RenderError, match=r"nowhere: no such folder"):
+    with pytest.raises(RenderError, match=r"nowhere: there is no such folder"):
         render(None, TextTree({"app/values.yaml": ""}), path="nowhere")
 
 

@@ -38,7 +38,7 @@ class Hosts:
 
 class BrokenRenders:
     async def render(self, asked: Asked, *_: Any, **__: Any) -> Any:
-        raise RenderError("no such folder in the repository: correct the source's path", where="x")
+        raise RenderError("there is no such folder in the repository: correct the source's path", where="x")
 
 
 def application(*sources: dict[str, Any]) -> Application:

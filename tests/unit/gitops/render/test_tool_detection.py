@@ -68,7 +68,7 @@ def test_a_plug_in_finds_its_sources_by_file_names() -> None:
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ("missing", "no such folder"),
+        ("missing", "there is no such folder"),
         ("app/a.yaml", "is a file"),
         ("/app", "absolute"),
         ("../app", "leads out of the repository"),
@@ -108,7 +108,7 @@ def test_a_folder_whose_files_are_there_is_no_submodule_whatever_is_declared() -
     tree = TextTree({".gitmodules": MODULES, "vendor/lib/a.yaml": "", "vendor/library/a.yaml": ""})
     assert source_folder(tree, "vendor/lib") == "vendor/lib"
     assert source_folder(tree, "vendor/library") == "vendor/library"
-    with pytest.raises(RenderError, match="no such folder"):
+    with pytest.raises(RenderError, match="there is no such folder"):
         source_folder(TextTree({".gitmodules": MODULES}), "vendor/library")
 
 

@@ -33,7 +33,7 @@ def rendered(tree: Tree, path: str, release: Release, engine: Engine | None = No
     _check(release, path)
     folder, kind = located(tree, path, path or ".")
     if kind != "folder":
-        raise RenderError("no such folder; correct the source's path", where=path or ".")
+        raise RenderError("there is no such folder; correct the source's path", where=path or ".")
     chart = read_chart(FollowedTree(tree), folder)
     followed = FollowedTree(tree, chart.mounts)
     if not release.skip_schema_validation:

@@ -54,7 +54,7 @@ def build(
     grounds = Grounds(tree, fetch)
     spot = grounds.own.find("", path, path)
     if spot.kind != "folder" and spot.path:
-        raise RenderError("no such folder: correct the path", where=path)
+        raise RenderError("there is no such folder: correct the path", where=path)
     if options is not None:
         settings = for_cluster(settings, options.kube_version, options.api_versions)
     run = Build(grounds, settings, inflate)
