@@ -105,7 +105,7 @@ def test_what_nobody_would_hear_of_is_said_to_be_so(home: Path) -> None:
         named = typed(running, "notifications", "test", "on-health-degraded", "wine", "--to", "slack:later")
         assert named.returncode == 0 and "to slack:later" in named.stdout
         wrong = typed(running, "notifications", "test", "broken", "wine")
-        assert wrong.returncode == 2 and "trigger.broken: it ends too early" in wrong.stderr
+        assert wrong.returncode == 2 and "trigger.broken: unexpected end of the expression" in wrong.stderr
         assert "there is no trigger" not in wrong.stderr
         assert "trigger.broken" not in typed(running, "notifications", "history").stderr
 
