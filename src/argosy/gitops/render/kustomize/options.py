@@ -82,7 +82,7 @@ def _replicas(known: list[Fields], given: Iterable[tuple[str, int]]) -> list[Fie
     found = {each.get("name") or "": each for each in known}
     for name, count in given:
         if not name or "=" in name:
-            raise RenderError(f"invalid name {name!r}: use the name of a resource", where=f"{_WHERE}.replicas")
+            raise RenderError(f"invalid name {name!r} for {count} replicas: correct it", where=f"{_WHERE}.replicas")
         found[name] = {"name": name, "count": count}
     return [found[name] for name in sorted(found)]
 
