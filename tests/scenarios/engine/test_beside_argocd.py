@@ -276,7 +276,7 @@ async def test_one_that_comes_to_look_at_a_namespace_is_warned_of(room: Room, ca
     await until_engines(room, runs=True)
     assert room.engine.beside.engines.deliverer({}, CONTROL) is Deliverer.ARGOCD
     (said,) = [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
-    assert said.startswith(f"{CONTROL}/models is not delivered by argosy any more, but by Argo CD (StatefulSet other/")
+    assert said.startswith(f"{CONTROL}/models is no longer delivered by argosy, but by Argo CD (StatefulSet other/")
     # It looks less far, which counts only after a while, as if it had gone.
     key = ResourceKey("", "ConfigMap", "other", "argocd-cmd-params-cm")
     await room.cluster.patch(key, {"data": None})
@@ -291,7 +291,7 @@ async def test_one_that_comes_to_look_at_a_namespace_is_warned_of(room: Room, ca
 
 
 async def until_waited_for(caplog: pytest.LogCaptureFixture) -> None:
-    text = "models: an operation of Argo CD is under way, and waited for"
+    text = "models: waiting for a running operation of Argo CD"
     await wait_until_async(lambda: text in caplog.text, text)
 
 
@@ -315,9 +315,7 @@ async def test_an_operation_that_argo_cd_has_begun_is_not_taken_over(
 
 
 @pytest.mark.tier("all")
-async def test_an_operation_that_nobody_goes_on_with_can_be_ended(
-    room: Room, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_an_operation_that_nobody_goes_on_with_can_be_ended(room: Room, caplog: pytest.LogCaptureFixture) -> None:
     room.repository.push(ONE)
     async with at_work(room.cluster):
         await until_engines(room, runs=True)

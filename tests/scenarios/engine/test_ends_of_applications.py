@@ -141,7 +141,7 @@ async def test_no_hook_of_a_deletion_is_passed_over_because_its_source_is_away(r
     await room.until_condition("ComparisonError")
     await room.cluster.delete(APP)
     said = await room.until_condition("DeletionError")
-    assert said.startswith("hooks of its deletion are not known: Failed to load target state: ") and "nowhere" in said
+    assert said.startswith("cannot determine the deletion hooks: Failed to load target state: ") and "nowhere" in said
     assert await room.get("ConfigMap", "settings") is not None
     await room.patch_app({"spec": {"source": {"targetRevision": "main"}}})
     async with asyncio.timeout(HANG_SECONDS):

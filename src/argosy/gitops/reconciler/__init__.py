@@ -1,12 +1,12 @@
-"""The corridor: one application, from its source to its status.
+"""The reconciler: one Application from its source to its status.
 
-In: an application, the rules in force. Out: what is to be written, and when to look again. Never: knows how a room does
-its work; writes the Application itself.
+In: an Application and the settings in force. Out: the patch for the Application, and when to reconcile again. Never:
+knows how a step works; writes the Application itself.
 """
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # checkers of types know this name
+TYPE_CHECKING = False  # type checkers treat this name as true
 if TYPE_CHECKING:
     from typing import Any
 
@@ -17,7 +17,7 @@ __all__ = ["Passed", "Pipeline", "Rest"]
 
 
 def __getattr__(name: str) -> Any:
-    # Lazy, because who only renders or compares imports parts of this package, and needs no rooms beyond them.
+    # Lazy, because callers that only render or compare need no other steps.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from argosy.gitops.reconciler import reconcile, status_update

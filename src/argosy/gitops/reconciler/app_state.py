@@ -1,6 +1,6 @@
-"""A look at an application: what it desires, what lives, how they compare, and how it fares.
+"""Compares an Application's desired state with the live state, and assesses its health.
 
-In: Assembled manifests, the cache. Out: Look. Never: changes anything in the cluster; a dry run is no change.
+In: desired manifests, the cache. Out: AppState. Never: changes anything in the cluster, except by dry runs.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ LASTS: Final = 300.0  # seconds
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Where something could not be found out, `comparison` is Unknown and a condition says why."""
+    """If something could not be determined, `comparison` is Unknown and a condition says why."""
 
     assembled: Assembled
     comparison: Comparison
@@ -75,24 +75,24 @@ class Look:
     resources: Sequence[Resource] | None = None  # None: not known
     health: Assessment = field(default_factory=lambda: Assessment(Health.UNKNOWN))
     conditions: tuple[Condition, ...] = ()
-    shared: str = ""  # the first that another application tracks too
-    is_invalid: bool = False  # the Application itself is wrong, so that nobody looked
+    shared: str = ""  # about the first object that another Application tracks too
+    is_invalid: bool = False  # the Application is invalid, so nothing was compared
 
     @property
     def is_whole(self) -> bool:
-        """Whether it may be synced: everything is known."""
+        """True if everything is known, so that it may be synced."""
         return self.comparison.status is not SyncStatus.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A look, and all that it came from: as long as that is the same, so is the look."""
+    """A cached AppState and its inputs. It is valid as long as the inputs are identical."""
 
     given: tuple[Any, ...]
     spec: Any
     live: Mapping[ResourceKey, Manifest]
     look: Look
-    until: float  # a check may read the clock
+    until: float  # monotonic; a check may read the clock
 
     def holds(self, given: tuple[Any, ...], spec: Any, live: Mapping[ResourceKey, Manifest]) -> bool:
         return (
@@ -113,14 +113,14 @@ class Looker:
         *,
         applications: CacheReader | None = None,
     ) -> None:
-        """`knows` says of which kinds the cache has all; of others its silence means nothing.
+        """`is_kind_cached` tells for which kinds the cache is complete; for other kinds a missing key means nothing.
 
-        `applications` are in the same cache, unless they are in another cluster's.
+        `applications` is the cache with the Applications, if these are in another cluster.
         """
         self.cluster, self.cache, self.memory, self.knows = cluster, cache, memory, knows
         self._applications = cache if applications is None else applications
         self.shape_of = CustomShapes(partial(cache.list, DEFINITION))
-        self._versions, self._whole = Answers(), Answers()  # in another version; of what the cache has less of
+        self._versions, self._whole = Answers(), Answers()  # in another apiVersion; full versions of slim entries
         self._seen: dict[ResourceKey, _Seen] = {}
         self.predictions = Predictions()
 
@@ -130,7 +130,7 @@ class Looker:
             each.forget(app)
 
     def asked_for(self) -> int:
-        """How many manifests are kept beside the cache."""
+        """Return how many manifests are kept besides the cache."""
         return self._versions.count() + self._whole.count()
 
     async def look(
@@ -143,7 +143,7 @@ class Looker:
         *,
         afresh: bool = False,
     ) -> Look:
-        """The very same look as last time where nothing has changed; `afresh` asks a server's opinion again."""
+        """Return the same AppState as last time if no input changed; `afresh` repeats the server-side dry runs."""
         refuse_strangers(assembled.keys, app, rules, kinds)
         allowed = permission(app, project, rules, kinds)
         unsure = self._unsure(assembled.keys, kinds)
@@ -165,7 +165,7 @@ class Looker:
             return look
         with on_behalf_of(rules.tenant(app.project)):
             look = await self._looked(app, project, assembled, rules, allowed, dict(live))
-        # What was told of orphans or of a check that failed may be otherwise the next time, though nothing here is.
+        # Orphans and failed checks may differ next time, although no input here changed.
         if project.orphans is None and not any(each.type.is_error for each in look.conditions):
             self._seen[app.key] = _Seen(given, spec, live, look, time.monotonic() + LASTS)
         else:
@@ -175,14 +175,14 @@ class Looker:
     def _newest(
         self, app: Application, assembled: Assembled, rules: Rules, allowed: Allowed, unsure: Set[ResourceKey]
     ) -> dict[ResourceKey, Manifest]:
-        """The cache, and what was written since. What is deleted counts until an operation has seen it go."""
+        """Overlay the cache with our own writes. Deleted objects count until the operation has seen them go."""
         instance = instance_name(app, rules.tracking)
         live = managed(self.cache, instance, assembled.keys, allowed)
         for key in assembled.keys:
             cached = live.get(key)
             found = self.cluster.newest(key, cached)
             if cached is None and key in unsure:
-                continue  # what was written would count for ever: no watch tells of its end
+                continue  # our write would count forever, because no watch reports its deletion
             if found is not None and found is not cached and allowed(key):
                 live[key] = found
         if app.operation is None:
@@ -234,7 +234,7 @@ class Looker:
         )
 
     def _unsure(self, keys: Sequence[ResourceKey], kinds: Catalog) -> set[ResourceKey]:
-        """Of which the cache's silence means nothing: it does not follow the kind, or should have told of a write."""
+        """Return keys for which a cache miss proves nothing: the kind is not cached, or the watch missed our write."""
         unknown = {kind for kind in {key.group_kind for key in keys} if kind in kinds and not self.knows(kind)}
         doubtful = {key for key in keys if self.cluster.is_doubtful(key) and key.group_kind in kinds}
         return doubtful | {key for key in keys if unknown and key.group_kind in unknown}
@@ -242,12 +242,12 @@ class Looker:
     async def _asked_for(
         self, unsure: Set[ResourceKey], live: Mapping[ResourceKey, Manifest], allowed: Allowed
     ) -> dict[ResourceKey, Manifest]:
-        """What the cache does not tell of."""
+        """Fetch the objects that the cache may not have."""
         asked = [key for key in sorted(unsure) if key not in live and allowed(key)]
         return {key: there for key in asked if (there := await self._read(key)) is not None}
 
     def _whole_of(self, slim: Manifest) -> Asked:
-        """Of what no application tracks yet, or is of a kind that none had until now."""
+        """Fetch the full object of a slim cache entry, which no Application tracked until now."""
         key, metadata = key_of(slim), slim["metadata"]
         return Asked(key, (metadata.get("uid"), metadata.get("resourceVersion")), partial(self._read, key))
 
@@ -255,29 +255,28 @@ class Looker:
         try:
             return await self.cluster.get(key)
         except ClusterError as error:
-            raise UserError(f"{key.kind} {key.name} cannot be read: {error}") from error
+            raise UserError(f"cannot read {key.kind} {key.name}: {error}") from error
 
     def whole(self, look: Look) -> Iterable[Manifest]:
-        """All that it manages, and what is below that."""
+        """Return the managed objects and all their descendants."""
         return walk(self.cache, look.live)
 
     def tracked(self, app: Application, rules: Rules) -> dict[ResourceKey, Manifest]:
-        """What is marked as the application's, where nobody knows what it desires."""
+        """Return the objects with the tracking mark of the Application; used if its desired state is unknown."""
         excludes = rules.exclusions.excludes
         return managed(self.cache, instance_name(app, rules.tracking), (), lambda key: not excludes(key.group_kind))
 
     async def belongings(
         self, app: Application, live: Mapping[ResourceKey, Manifest], rules: Rules, kinds: Catalog
     ) -> dict[ResourceKey, Manifest]:
-        """What lives, and what else the application's status tells of and is marked as its own: of a kind that cannot
-        be listed the cache says nothing. Raises UserError where that cannot be read either."""
+        """Return `live`, plus objects from the Application's status that carry its tracking mark."""
         instance, excludes = instance_name(app, rules.tracking), rules.exclusions.excludes
         unsure = self._unsure(told_keys(app.status), kinds)
         asked = await self._asked_for(unsure, live, lambda key: not excludes(key.group_kind))
         return {**live, **{key: each for key, each in asked.items() if owner(each, rules.tracking) == instance}}
 
     async def health_of_tracked(self, app: Application, rules: Rules) -> Assessment | None:
-        """How what is marked as the application's fares. None: nothing of it lives."""
+        """Aggregate the health of the objects that carry the tracking mark. None if there are none."""
         live = self.tracked(app, rules)
         said = await rules.assess_all(list(live.values()))
         judged = [Managed(key, None, live[key], each) for key, each in zip(live, said, strict=True)]
@@ -285,9 +284,9 @@ class Looker:
         return Assessment(found.health, found.message) if live else None
 
     def _in_its_version(self, manifest: Manifest, other: Manifest) -> Asked:
-        """What Git writes in another version than the cluster prefers, as Git writes it.
+        """Fetch a live object in the apiVersion that Git uses, if the cluster prefers another version.
 
-        To apply nothing at all, and only for show, gives what lives in the version that is asked for.
+        A dry-run apply of an empty object returns the live object in the requested apiVersion.
         """
         metadata = other["metadata"]
         named = {name: metadata[name] for name in ("name", "namespace") if metadata.get(name)}
@@ -297,7 +296,7 @@ class Looker:
             try:
                 return await self.cluster.apply(nothing, manager=READER, dry_run=True)
             except ClusterError:
-                return None  # it is compared as it is; a sync will say what is wrong
+                return None  # compare the cached version; a sync will report the error
 
         mark = (metadata.get("uid"), metadata.get("resourceVersion"), manifest["apiVersion"])
         return Asked(key_of(manifest), mark, ask)
@@ -342,7 +341,7 @@ class Looker:
 
 
 async def removed_by(rules: Rules, compare_rules: CompareRules, asked: Iterable[Question]) -> Removed:
-    """What the real jq says, where an expression needs it."""
+    """Run the jq expressions that only the real jq can evaluate."""
     if rules.remove_all is None or not needs_confined(compare_rules):
         return NOTHING_REMOVED
     return Removed(*await rules.remove_all(asked))
@@ -372,7 +371,7 @@ def _resources(
                 confirms=confirms,
             )
         )
-    # argo: hooks, what is skipped, and copies of what is tracked are told where they live, and have no status
+    # argo: hooks, skipped objects and copies of tracked objects are listed while they exist, without a sync status
     known = {pair.key for pair in comparison.pairs}
     found += [
         resource_of(key, None, each, status=None, is_own=is_hook(each))
@@ -395,6 +394,6 @@ def _warnings(
 ) -> list[Condition]:
     told = [Condition(ConditionType.SHARED_RESOURCE_WARNING, text) for text in shared]
     told += [Condition(ConditionType.COMPARISON_ERROR, text) for text in comparison.faults]
-    # argo: there a broken check is a ComparisonError, which stops every sync; here it is only told.
+    # argo: a broken health check is a ComparisonError there, which stops every sync; here it is only reported.
     told += [Condition(ConditionType.UNKNOWN_ERROR, text) for text in conditions(found.faults)]
     return told

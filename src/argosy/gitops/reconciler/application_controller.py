@@ -1,6 +1,7 @@
-"""The kind Application: woken by a key, one pass of the corridor, one patch.
+"""The controller of Applications: maps watch events to keys, reconciles them, and patches their status.
 
-In: an Application. Out: its status. Never: holds logic that a room could hold.
+In: the key of an Application. Out: its status, Events, and when to reconcile again. Never: holds logic that belongs to
+a step of the reconciler.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.timestamps import written
 
 log = logging.getLogger(__name__)
-MOST_STEPS: Final = 20  # then the others have their turn
-UNSURE: Final = 1.0  # seconds until it is seen again whether it is ours
+MOST_STEPS: Final = 20  # passes in a row; then other Applications get their turn
+UNSURE: Final = 1.0  # seconds until ownership is checked again
 APPLICATION: Final = GroupKind("argoproj.io", "Application")
 
 
 class ApplicationController:
-    """`name`, `watches` and `reconcile`, as the runtime wants them; the engine tells it of every other change."""
+    """Implements `name`, `watches` and `reconcile` for the controller runtime, which passes on all other events."""
 
     name = "application"
     watches: Sequence[Watch] = ()
@@ -51,16 +52,16 @@ class ApplicationController:
         self.pipeline, self.settings, self.cache, self.turns = pipeline, settings, cache, turns
         self.wake: Callable[[ResourceKey], None] = lambda key: None
         self.passed: Callable[[Application, Passed, float], None] = lambda app, passed, seconds: None
-        self.claims: Claims | None = None  # of one among several controllers
-        self.takeover: Takeover | None = None  # the same's: claims go first
+        self.claims: Claims | None = None  # set if several replicas share the Applications
+        self.takeover: Takeover | None = None  # set together with `claims`
         self._fault_log = SettingFaultLog()
-        self._asked: dict[ResourceKey, float] = {}  # when a refresh or an operation was, last
-        self._afresh: dict[ResourceKey, float] = {}  # since when what was rendered is trusted
+        self._asked: dict[ResourceKey, float] = {}  # monotonic time of the last request for a refresh or an operation
+        self._afresh: dict[ResourceKey, float] = {}  # monotonic time of the last hard refresh
         self._read: dict[ResourceKey, tuple[Manifest, Application]] = {}
-        self._busy: dict[ResourceKey, Manifest | None] = {}  # worked on, and what was told of it since it was read
+        self._busy: dict[ResourceKey, Manifest | None] = {}  # being reconciled, with the newest event since it was read
 
     def noticed(self, before: Manifest | None, after: Manifest | None) -> set[ResourceKey]:
-        """Whom a change concerns."""
+        """Return the Applications that a change in the control cluster affects."""
         woken = {key for each in (before, after) if each is not None for key in self._concerned(each)}
         key = key_of(after or before or {})
         if key.group_kind == APPLICATION and (after is None or not self._is_echo(key, after)):
@@ -68,18 +69,19 @@ class ApplicationController:
         return woken
 
     def noticed_in(self, there: CacheReader, before: Manifest | None, after: Manifest | None) -> set[ResourceKey]:
-        """Whom a change in another cluster concerns: nothing there is a setting or an Application of ours."""
+        """Return the Applications that a change in another cluster affects; it holds no settings or Applications."""
         return {key for each in (before, after) if each is not None for key in self._tracked(there, each)}
 
     def _is_echo(self, key: ResourceKey, manifest: Manifest) -> bool:
-        """Whether it only tells of what was written here, with which nothing is left to do."""
+        """True if the event only reports our own write, and nothing is left to do."""
         if self.pipeline.cluster.newest(key, manifest) is not manifest:
-            return True  # and written over since, by a pass that has read it
+            return True  # our newer write came from a pass that read this version
         if "operation" in manifest or names.REFRESH in _annotations(manifest):
-            # Of the newest request: what a host said since an older one may be from before the push that this is for.
+            # The time of the newest request: revisions resolved after an older request may predate the push behind this
+            # one.
             self._asked[key] = time.monotonic()
         if key in self._busy:
-            self._busy[key] = manifest  # it may come before the answer to the write: judged when that is there
+            self._busy[key] = manifest  # it may arrive before the response to our write; checked at the end of the pass
             return True
         return self.pipeline.is_at_rest(manifest)
 
@@ -100,7 +102,7 @@ class ApplicationController:
             yield app
 
     def idle(self, keys: Iterable[ResourceKey], changed: Manifest | None) -> set[ResourceKey]:
-        """Those that wait for nothing, and of which none is what changed itself: they may be spared a look."""
+        """Return the keys without an operation that are not the changed object itself; they may need no new pass."""
         if changed is None or self.settings.concerns(changed):
             return set()
         own = key_of(changed)
@@ -108,7 +110,7 @@ class ApplicationController:
         return {key for key in keys if key != own and not (newest(key, self.cache.get(key)) or {}).get("operation")}
 
     async def is_touched(self, key: ResourceKey) -> bool:
-        """Whether its sources may ask for something else by now."""
+        """True if the sources may render differently than last time."""
         manifest = self.pipeline.cluster.newest(key, self.cache.get(key))
         known = self._read.get(key)
         if manifest is None or known is None or not _are_same(known[0], manifest):
@@ -118,7 +120,7 @@ class ApplicationController:
         return project is None or await self.pipeline.assembler.is_touched(known[1], project, rules)
 
     async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
-        """What can go on at once does so, each step written before the next."""
+        """Run passes as long as the next one can start at once; each result is written before the next pass."""
         self._busy[key] = None
         try:
             return await self._steps(key, context)
@@ -142,7 +144,7 @@ class ApplicationController:
         return Requeue(min(periods) + random.random() * rules.jitter) if periods else None  # noqa: S311 - spreads load
 
     async def _shared(self, key: ResourceKey, context: Context) -> Passed | None:
-        """A step, if it is ours to take. What another has is watched all the same: it may be ours at any moment."""
+        """Run one pass if this replica owns the Application. Others are watched too, because ownership may change."""
         if self.claims is None or self.takeover is None:
             return await self._step(key, context)
         if not await self.takeover.turn(key):
@@ -152,16 +154,16 @@ class ApplicationController:
                 if standing is Standing.OURS:
                     return await self._step(key, context)
         except NotOurs as error:
-            log.info("%s: %s", key, error)
+            log.info("ownership lost during a pass: app=%s error=%s", key, error)
             return Passed(wait=UNSURE)
         self._asked.pop(key, None)
         return Passed(wait=UNSURE) if standing is Standing.LATER else None
 
     async def claim(self, key: ResourceKey) -> None:
-        """Only say that it is ours, if it is one to be worked on: what that is follows."""
+        """Write our claim to the Application if it is to be reconciled; the passes follow later."""
         try:
             await self._claim(key, self.pipeline.cluster.newest(key, self.cache.get(key)))
-        except Conflict:  # it has changed, and no watch has told of it yet
+        except Conflict:  # the cached version is outdated
             await self._claim(key, await self.pipeline.cluster.get(key))
 
     async def _claim(self, key: ResourceKey, manifest: Manifest | None) -> None:
@@ -170,7 +172,7 @@ class ApplicationController:
         try:
             destination = self.application(manifest).destination
         except ManifestError:
-            return  # to be said when its turn comes
+            return  # reported by its pass
         if self.settings.rules().clusters.is_paused(destination):
             return
         with self.claims.step(key) as standing:
@@ -178,12 +180,12 @@ class ApplicationController:
                 await self._claimed(manifest)
 
     def let_go(self, key: ResourceKey) -> None:
-        """Another has it: what was found out about it will be old when it comes back."""
+        """Forget an Application that another replica owns now, because our state of it becomes outdated."""
         self._forget(key)
         self.turns.forget(key)
 
     async def _step(self, key: ResourceKey, context: Context) -> Passed | None:
-        # What we wrote last may be newer than what the cache has heard of.
+        # Our own last write may be newer than the cached version.
         manifest = self.pipeline.cluster.newest(key, self.cache.get(key))
         self._busy[key] = None
         if manifest is None:
@@ -219,7 +221,7 @@ class ApplicationController:
         return passed
 
     def _forget(self, key: ResourceKey) -> None:
-        """It is gone, or another's: whatever is known of it would grow old."""
+        """Drop all state of an Application that is deleted or owned by another replica."""
         self.pipeline.forget(key)
         self._read.pop(key, None)
         self._asked.pop(key, None)
@@ -229,12 +231,12 @@ class ApplicationController:
         if self.claims is None:
             return manifest
         claimed = await self.claims.claim(manifest, self.pipeline.cluster)
-        if claimed is not manifest and names.FENCE in _annotations(manifest):  # else nobody had it
+        if claimed is not manifest and names.FENCE in _annotations(manifest):  # otherwise it had no owner before
             self.pipeline.take(key_of(manifest))
         return claimed
 
     def _is_hard(self, key: ResourceKey, rules: Rules, context: Context) -> bool:
-        """argo: after timeout.hard.reconciliation everything is rendered anew, as if somebody had asked for it."""
+        """argo: after timeout.hard.reconciliation all sources are rendered again, as with a hard refresh."""
         now = context.clock.monotonic()
         since = self._afresh.setdefault(key, now)
         if rules.hard_reconciliation <= 0 or now - since < rules.hard_reconciliation:
@@ -243,7 +245,7 @@ class ApplicationController:
         return True
 
     async def _refuse(self, manifest: Manifest, error: ManifestError) -> None:
-        """One that cannot even be read says so itself; all else of its status stays as it is."""
+        """Write the parse error of an unreadable Application to its status, and keep the rest of the status."""
         changed = unreadable(mapping(manifest.get("status")), str(error), written(self.pipeline.now()))
         if changed is not None:
             version = manifest["metadata"].get("resourceVersion")
@@ -251,13 +253,13 @@ class ApplicationController:
             await self.pipeline.cluster.patch(key_of(manifest), patch, kind_of_patch=PatchKind.MERGE)
 
     def tenant(self, key: ResourceKey) -> str:
-        """The project whose turn a pass of this Application is; one for all that name a project that does not exist."""
+        """Return the project that a pass is accounted to; "" for all projects that do not exist."""
         manifest = self.cache.get(key)
         project = str(mapping((manifest or {}).get("spec")).get("project") or "default")
         return project if project in self.settings.rules().projects else ""
 
     def application(self, manifest: Manifest) -> Application:
-        """Read once for each version."""
+        """Parse an Application once per resourceVersion."""
         key = key_of(manifest)
         known = self._read.get(key)
         if known is not None and _are_same(known[0], manifest):
@@ -267,7 +269,7 @@ class ApplicationController:
         return app
 
     async def _written(self, app: Application, passed: Passed, cluster: Cluster) -> Manifest | None:
-        """Events first: one that is told twice is the same Event, one that is lost is lost."""
+        """Write Events, then the patch: a repeated Event is deduplicated, but a lost one cannot be recovered."""
         for event in passed.events:
             log.info("%s/%s: %s: %s", app.key.namespace, app.key.name, event["reason"], event["message"])
             await _tell(event, cluster)
@@ -277,12 +279,12 @@ class ApplicationController:
             return None
         patch: dict[str, Any] = dict(passed.patch)
         version = app.wire["metadata"].get("resourceVersion")
-        # Only on what was read: whoever changed it meanwhile asked for something else.
+        # Only if it is still the version that was read; otherwise the user changed the request meanwhile.
         patch["metadata"] = {**patch.get("metadata", {}), "resourceVersion": version}
         try:
             return await cluster.patch(app.key, patch, kind_of_patch=PatchKind.MERGE)
         except ClusterError as error:
-            if error.code != 404:  # it may have gone meanwhile
+            if error.code != 404:  # it may have been deleted meanwhile
                 raise
             return None
 
@@ -292,7 +294,7 @@ async def _tell(event: Manifest, cluster: Cluster) -> None:
         await cluster.create(event)
     except ClusterError as error:
         if error.code != 409:
-            log.warning("an Event cannot be told: %s", error)
+            log.warning("cannot create an Event: error=%s", error)
 
 
 def _annotations(manifest: Manifest) -> Mapping[str, str]:

@@ -1,8 +1,8 @@
-"""Publishes which projects are over their budget of worker time while their work waits, so that users can see why.
+"""Publishes which projects exceed their budget of worker time while work waits, so that users can see why.
 
-In: usage and waiting work by project. Out: this controller's entry of one ConfigMap of the installation. Never: writes
-more often than every REPORT_SECONDS; writes while no project is over its budget; names a project that does not exist;
-touches the entry of another controller that may be at work.
+In: usage and waiting work by project. Out: this controller's entry in one ConfigMap of the installation. Never: writes
+more often than every REPORT_SECONDS; writes while no project exceeds its budget; names a project that does not exist;
+changes the entry of another controller that may be running.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from argosy.kube.names import ResourceKey
 
 log = logging.getLogger(__name__)
 REPORT_SECONDS: Final = 5.0
-REPORTS_UNTIL_RENEWAL: Final = 6  # an unchanged entry is written again before it grows old
-REPORTS_UNTIL_REMOVAL: Final = 6  # in a row without a project: a queue that is empty for a moment changes nothing
+REPORTS_UNTIL_RENEWAL: Final = 6  # an unchanged entry is renewed before it expires
+REPORTS_UNTIL_REMOVAL: Final = 6  # reports in a row; an empty queue for a moment changes nothing
 RETRIES: Final = Backoff(first=2 * REPORT_SECONDS, most=300.0)
-MAX_PROJECTS: Final = 200  # those that are over their budgets the most: a ConfigMap holds one MiB
+MAX_PROJECTS: Final = 200  # the largest users: a ConfigMap holds one MiB
 
 
 class Queue(Protocol):
@@ -49,8 +49,10 @@ class BudgetReporter:
         queue: Queue,
         projects: Callable[[], Collection[str]],
     ) -> None:
-        """`identity` names this controller's entry. `workers` have budgets; `queue` has work that has not asked them
-        yet; `projects`: those that exist."""
+        """`identity` names this controller's entry.
+
+        `workers` have budgets; `queue` holds work that has not reached them.
+        """
         self._cluster, self._cache, self._identity, self._clock = cluster, cache, identity, clock
         self._workers, self._queue, self._projects = workers, queue, projects
         self._key = ResourceKey("", "ConfigMap", namespace, BUDGETS_CONFIG_MAP)
@@ -61,7 +63,7 @@ class BudgetReporter:
         self._logged = ""
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Report until cancelled."""
         while True:
             try:
                 await self.report()
@@ -69,22 +71,18 @@ class BudgetReporter:
                 self._failures += 1
                 if str(error) != self._logged:
                     self._logged = str(error)
-                    log.warning("cannot publish budgets of projects: %s", error)
+                    log.warning("cannot publish project budgets: error=%s", error)
             await sleep(self._clock, RETRIES.delay(self._failures) if self._failures else REPORT_SECONDS)
 
     async def report(self) -> None:
-        """Write the projects that wait because of their budgets, if they changed or the entry grows old."""
+        """Write the projects that wait because of their budgets, if they changed or the entry is due for renewal."""
         self._observe()
         now, entries = self._clock.now(), mapping((self._cache.get(self._key) or {}).get("data"))
-        data: dict[str, str | None] = {
-            identity: None for identity, text in entries.items() if is_abandoned(text, now)
-        }
+        data: dict[str, str | None] = {identity: None for identity, text in entries.items() if is_abandoned(text, now)}
         self._reports_since_write += 1
         if not self._uses and self._identity in entries:
             data[self._identity] = None
-        elif self._uses and (
-            self._written != self._uses.keys() or self._reports_since_write >= REPORTS_UNTIL_RENEWAL
-        ):
+        elif self._uses and (self._written != self._uses.keys() or self._reports_since_write >= REPORTS_UNTIL_RENEWAL):
             data[self._identity] = budget_uses_to_wire(self._uses, now)
         if not data:
             return
@@ -94,7 +92,7 @@ class BudgetReporter:
         self._logged = ""
 
     def _observe(self) -> None:
-        """Take over what waits now, and forget projects that have not waited for several reports."""
+        """Take over the projects that wait now, and forget those that have not waited for several reports."""
         waiting = self._find_waiting()
         missed = {project: self._missed_reports.get(project, 0) + 1 for project in self._uses.keys() - waiting.keys()}
         self._missed_reports = {project: count for project, count in missed.items() if count < REPORTS_UNTIL_REMOVAL}
@@ -129,7 +127,7 @@ class BudgetReporter:
         metadata = {"namespace": self._key.namespace, "name": self._key.name, "labels": BUDGETS_LABELS}
         try:
             await self._cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
-        except Conflict:  # another controller created it a moment before
+        except Conflict:  # another controller created it meanwhile
             await self._patch(data)
 
     async def _patch(self, data: Mapping[str, str | None]) -> None:

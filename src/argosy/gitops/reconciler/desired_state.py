@@ -1,6 +1,6 @@
-"""From an application's sources to the manifests that it desires, as they are to live in the cluster.
+"""Builds the desired state of an Application: sources to manifests, with namespaces and tracking marks.
 
-In: sources and refs. Out: Assembled, or a UserError. Never: applies anything.
+In: sources and refs. Out: DesiredState, or a UserError. Never: applies anything.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from argosy.kube.names import ResourceKey, split_api_version
 from argosy.kube.objects import Manifest, key_of, key_of_source
 
 HEAD: Final = "HEAD"
-NOT_LOADED: Final = "Failed to load target state"  # argo: its words
+NOT_LOADED: Final = "Failed to load target state"  # argo: the same message
 
 
 def load_error_text(error: UserError) -> str:
-    """What a condition or an operation says of sources that cannot be loaded: the error, with its ref and path."""
+    """Format a source error for a condition or an operation: the error with its ref and path."""
     return f"{NOT_LOADED}: {error}{f' ({error.source})' if error.source else ''}"
 
 
 @contextmanager
 def _naming_source(source: Source, ref: str) -> Iterator[None]:
-    """Notes on an error which source it is about. Overwrites: many Applications may share one answer of a host."""
+    """Add the ref and path of the source to a UserError. Overwrites: Applications may share one error of a host."""
     try:
         yield
     except UserError as error:
@@ -52,12 +52,12 @@ def _naming_source(source: Source, ref: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What to assemble: sources, each at a ref; and how old the word of its host on that ref may be."""
+    """The sources to load, each at a ref. `max_age` limits how many seconds ago a ref was resolved."""
 
     sources: tuple[Source, ...]
     refs: tuple[str, ...]
     max_age: float = 0.0
-    afresh: bool = False  # argo: a hard refresh
+    afresh: bool = False  # argo: a hard refresh; ignores cached renders
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +68,12 @@ class Assembled:
     tools: tuple[str, ...] = ()
     conditions: tuple[Condition, ...] = ()
     rendered: Sequence[Rendered] = field(default_factory=tuple)
-    keys: Sequence[ResourceKey] = ()  # of what is desired and has a name
+    keys: Sequence[ResourceKey] = ()  # of the desired manifests that have a name
 
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """What renders came to under certain rules; it holds both, so that nothing else can take their places."""
+    """Cached desired manifests. Holds its inputs, so that their identity cannot be reused by other objects."""
 
     given: tuple[Any, ...]
     namespace: str
@@ -87,14 +87,14 @@ class _Shape:
 
 
 class Assembler:
-    """Sources to desired manifests; what was tracked for a render is remembered with it."""
+    """Builds desired states, and caches the tracked manifests of the last render."""
 
     def __init__(self, renders: Renders) -> None:
         self.renders = renders
         self._shaped: dict[ResourceKey, _Shape] = {}
 
     async def is_touched(self, app: Application, project: Project, rules: Rules) -> bool:
-        """Whether what sources hold now may be something else than what was assembled last."""
+        """True if the sources may give other manifests than last time."""
         wanted = Wanted(app.sources, tuple(source.ref for source in app.sources), rules.reconciliation)
         try:
             checkouts = await self._checkouts(project, wanted, rules)
@@ -108,7 +108,7 @@ class Assembler:
         )
 
     def is_carried(self, app: Application, revisions: Sequence[str]) -> bool:
-        """Whether what was rendered last is known to be what these revisions gave, too."""
+        """True if the last render is known to be the same as that of these revisions."""
         if len(revisions) != len(app.sources) or any(source.alias for source in app.sources):
             return False
         return all(self.renders.is_carried(app.key, number, each) for number, each in enumerate(revisions))
@@ -147,7 +147,7 @@ class Assembler:
         checkouts = []
         for source, ref in zip(wanted.sources, wanted.refs, strict=True):
             with _naming_source(source, ref):
-                if source.chart:  # before the host is asked: asked as a Git repository, it seems to want credentials
+                if source.chart:  # before the host is contacted: as a Git repository it would seem to need credentials
                     raise chart_error(source)
                 found = await self._checkout(source.repo_url, ref, source.tag_prefix, project, wanted, rules)
                 checkouts.append(found)
@@ -170,7 +170,7 @@ class Assembler:
         self._shaped.pop(app, None)
 
     def _in_shape(self, app: Application, rendered: Sequence[Rendered], rules: Rules, kinds: Catalog) -> _Shape:
-        # The same renders under the same rules are the same manifests: no need to copy them again.
+        # The same renders under the same settings give the same manifests: reuse them.
         given = (*rendered, rules.tracking, rules.exclusions, kinds)
         namespace = app.destination.namespace
         known = self._shaped.get(app.key)
@@ -185,7 +185,7 @@ class Assembler:
 def in_shape(
     app: Application, manifests: Iterable[Manifest], rules: Rules, kinds: Catalog
 ) -> tuple[list[Manifest], tuple[Condition, ...]]:
-    """In their namespaces, each key once, marked as the application's; and what is worth a warning."""
+    """Set namespaces and tracking marks, keep the last of duplicate keys, and collect warnings."""
     by_key: dict[ResourceKey, Manifest] = {}
     unnamed: list[Manifest] = []
     repeated: dict[ResourceKey, int] = {}
@@ -193,7 +193,7 @@ def in_shape(
     for manifest in manifests:
         placed = in_namespace(manifest, app.destination.namespace, kinds)
         if is_hook(placed) and not phases(placed) and not is_skipped(placed):
-            continue  # argo: hooks of types that nobody supports are as if they were not there
+            continue  # argo: hooks of unknown types are ignored
         if not placed["metadata"].get("name"):
             _check_generate_name(placed)
             if rules.exclusions.excludes(key_of_source(placed).group_kind):
@@ -222,14 +222,14 @@ def in_shape(
 
 
 def _notes(app: Application, rendered: Sequence[Rendered]) -> list[Condition]:
-    """What may have been meant otherwise, in Git and in the Application itself."""
+    """Return warnings about likely mistakes in Git and in the Application."""
     said = [note for each in rendered for note in each.notes]
     said += [each.sentence for each in unknown_fields(app.wire.get("spec"), SPEC, ("spec",))]
     return [Condition(ConditionType.SOURCE_WARNING, text) for text in dict.fromkeys(said)]
 
 
 def in_namespace(manifest: Manifest, namespace: str, kinds: Mapping[Any, Any]) -> Manifest:
-    """argo: what names no namespace gets the destination's; what is in none stays in none."""
+    """argo: a manifest without a namespace gets the destination's; cluster-scoped manifests get none."""
     group, _ = split_api_version(str(manifest.get("apiVersion") or ""))
     info = kinds.get((group, manifest.get("kind")))
     metadata = manifest.get("metadata")

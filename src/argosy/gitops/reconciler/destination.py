@@ -1,7 +1,7 @@
-"""One destination, and who works on it for the applications that go there.
+"""One destination cluster, with what compares and operates on it for Applications.
 
-In: a cluster, what is cached of it. Out: a Ground to look at and to operate on, or a Shut that says why nobody can.
-Never: knows of another destination; decides when a cluster is opened.
+In: a cluster and its cache. Out: a DestinationCluster, or a DestinationUnavailable that says why. Never: knows another
+destination; decides when a connection is opened.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from argosy.kube.names import GroupKind, ResourceKey
 
 
 def everything(kind: GroupKind) -> bool:
-    """Where the cache has all of every kind."""
+    """Default for a cache that is complete for every kind."""
     return True
 
 
 def no_trouble(kind: GroupKind) -> str:
-    """Where every kind can be listed."""
+    """Default for a cluster whose kinds can all be listed."""
     return ""
 
 
@@ -51,9 +51,10 @@ class Ground:
         applications: CacheReader | None = None,
         localised: Callable[[Rules], Rules] = as_they_are,
     ) -> None:
-        """`applications`: where these are, if not here. `localised`: the rules as they hold for this cluster.
+        """`applications`: the cache with the Applications, if they are in another cluster.
 
-        `why_unlisted` says why a kind cannot be listed; empty if it can.
+        `localize` adapts the settings to this cluster. `why_unlisted` returns why a kind cannot be listed; empty if it
+        can.
         """
         self.cluster, self.cache, self._why_unlisted = cluster, cache, why_unlisted
         self.looker = Looker(cluster, cache, Memory(), knows, applications=applications)
@@ -62,13 +63,15 @@ class Ground:
         self._rules: tuple[Rules, Rules] | None = None
 
     def rules(self, rules: Rules) -> Rules:
-        """The very same value as long as the rules are the same: what came of them is known by it."""
+        """Return the settings for this cluster: the identical object for identical settings, because caches compare
+        identity.
+        """
         if self._rules is None or self._rules[0] is not rules:
             self._rules = rules, self._localised(rules)
         return self._rules[1]
 
     def unlisted_conditions(self, look: Look) -> tuple[Condition, ...]:
-        """Name each kind of the application that this cluster fails to list. Its objects are read one by one."""
+        """Name each kind of the Application that this cluster fails to list. Its objects are read one by one."""
         kinds = {key.group_kind for key in (*look.assembled.keys, *look.live)}
         return tuple(
             Condition(ConditionType.UNKNOWN_ERROR, f"{kind} cannot be listed, its objects are read one by one: {why}")
@@ -79,27 +82,27 @@ class Ground:
 
 @dataclass(frozen=True, slots=True)
 class Shut:
-    """Nobody can work there now. `said` is why; empty: it is too early to say, or others are in the way."""
+    """The destination cannot be used now. `reason` is empty if it is too early to tell, or if the cluster is busy."""
 
     said: str = ""
-    wait: float | None = None  # seconds until it is worth another try; None: whoever opens it tells
+    wait: float | None = None  # seconds until the next try; None: the registry wakes the Application
 
 
 class Fleet(Protocol):
-    """Where applications go."""
+    """The clusters that Applications are delivered to."""
 
     def entered(self, app: Application) -> AbstractContextManager[Ground | Shut]:
-        """The ground of its destination, which is in use until the end. The destination is one that is known."""
+        """Enter the destination of the Application, a known cluster. It stays in use until the context ends."""
 
     def passed(self, app: ResourceKey) -> None:
-        """Its passes are over for now, whether or not it came to its ground."""
+        """Called when the passes of the Application are over for now, also if it never entered its destination."""
 
     def grounds(self) -> Iterable[Ground]:
-        """Those that are open."""
+        """Return the destinations that are connected."""
 
 
 class OnlyHere:
-    """A Fleet of one: all applications go to the cluster that they are in."""
+    """A registry of one: Applications are delivered only to the cluster that they are in."""
 
     def __init__(self, ground: Ground) -> None:
         self._ground = ground
@@ -107,7 +110,7 @@ class OnlyHere:
     def entered(self, app: Application) -> AbstractContextManager[Ground | Shut]:
         if app.destination.is_here:
             return nullcontext(self._ground)
-        return nullcontext(Shut(f"nobody here opens cluster {app.destination.name or app.destination.server}"))
+        return nullcontext(Shut(f"no connection to cluster {app.destination.name or app.destination.server}"))
 
     def passed(self, app: ResourceKey) -> None:
         pass

@@ -1,7 +1,7 @@
-"""What a cluster was asked for beside its cache: answers, kept for each application as long as its looks need them.
+"""Caches objects that were fetched because the informer cache does not have them, per Application.
 
-In: keys, each with a mark of its state and how it is asked for. Out: manifests; each is asked for once for each mark.
-Never: keeps an answer that the last look of its application did not need.
+In: keys, each with a version and a fetch function. Out: manifests; each is fetched once per version.
+Never: keeps an object that the last comparison of its Application did not need.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from argosy.kube.objects import Manifest
 
 class Asked(NamedTuple):
     key: ResourceKey
-    mark: object  # as long as it is the same, so is the answer
+    mark: object  # the object is the same as long as this is equal
     ask: Callable[[], Awaitable[Manifest | None]]
 
 
@@ -24,7 +24,7 @@ class Answers:
         self._known: dict[ResourceKey, dict[ResourceKey, tuple[object, Manifest]]] = {}
 
     async def to(self, app: ResourceKey, asked: Iterable[Asked]) -> dict[ResourceKey, Manifest]:
-        """Of those that have an answer. The very same manifests as last time, where nothing has changed."""
+        """Return the objects that exist; identical manifests as last time for those whose version did not change."""
         before, found = self._known.get(app, {}), dict[ResourceKey, tuple[object, Manifest]]()
         for key, mark, ask in asked:
             known = before.get(key)

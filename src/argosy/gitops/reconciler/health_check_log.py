@@ -22,7 +22,7 @@ class CheckFailureLog:
         self._logged: dict[tuple[str, str], None] = {}
 
     def forget(self) -> None:
-        """The checks have changed: one that still fails is logged again."""
+        """Log all failures again, because the checks changed."""
         self._logged.clear()
 
     def log_failures(self, manifests: Iterable[Manifest], assessments: Iterable[Assessment | None]) -> None:

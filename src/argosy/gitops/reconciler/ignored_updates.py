@@ -1,7 +1,7 @@
-"""Updates of live manifests that change nothing but what an installation ignores of them.
+"""Filters updates of live objects that change only ignored fields.
 
-In: manifests before and after an update, and whom it concerns. Out: the same keys, where their health has changed.
-Never: keeps back a change that anybody could see.
+In: manifests before and after an update, and the Applications it concerns. Out: those keys, if health changed. Never:
+drops a visible change.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _Update(NamedTuple):
 
 
 class Updates:
-    """To judge health may mean to ask a confined process, so it is done a moment later and for many at once."""
+    """Assesses health in batches a moment later, because an assessment may need a confined process."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -44,9 +44,9 @@ class Updates:
         concerned: Collection[ResourceKey],
         there: CacheReader | None = None,
     ) -> bool:
-        """Whether nobody needs to look because of this, unless its health has changed; who would, is kept.
+        """True if the update needs no pass unless health changed; it is then queued for the health check.
 
-        `there`: of another cluster, in which it happened: what lives there is judged by what else is there.
+        `there` is the cache of another cluster, if the update happened there: health may depend on other objects there.
         """
         if before is None or after is None or not concerned or not self._may_be_ignored(after):
             return False
@@ -56,7 +56,7 @@ class Updates:
         return True
 
     def _may_be_ignored(self, manifest: Manifest) -> bool:
-        """argo: what is tracked, and what asks for it itself, such as a child."""
+        """argo: tracked objects, and objects that request it by annotation, such as children."""
         annotations = manifest["metadata"].get("annotations") or {}
         if annotations.get(names.IGNORE_RESOURCE_UPDATES) == "true":
             return True
@@ -69,7 +69,7 @@ class Updates:
         return self._filter[1]
 
     async def run(self, wake: Callable[[ResourceKey], None]) -> None:
-        """Until cancelled."""
+        """Check queued updates until cancelled."""
         while True:
             held = [await self._held.get()]
             while not self._held.empty():
@@ -81,15 +81,15 @@ class Updates:
     async def _changed(self, held: Collection[_Update], there: CacheReader | None) -> set[ResourceKey]:
         try:
             said = await self._settings.assess([side for each in held for side in (each.before, each.after)], there)
-        except Exception:  # whoever looks will say what is wrong
-            log.exception("health cannot be compared")
+        except Exception:  # the pass will report the error
+            log.exception("cannot compare health before and after an update")
             return {key for each in held for key in each.concerned}
         pairs = zip(held, said[::2], said[1::2], strict=True)
         return {key for each, one, other in pairs if _may_differ(one, other) for key in each.concerned}
 
 
 def _may_differ(one: Assessment | None, other: Assessment | None) -> bool:
-    """argo: only the word counts, its message may change as it likes. What could not be judged may be anything."""
+    """argo: only the health status counts, not its message. A failed assessment may be anything."""
     if one is None or other is None:
         return one is not other
     return bool(one.fault or other.fault) or one.health is not other.health

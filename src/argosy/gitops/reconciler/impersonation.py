@@ -1,7 +1,7 @@
-"""The cluster as a sync of one Application may change it.
+"""Impersonates the service account of a project for the writes of a sync.
 
-In: a cluster, an Application, its project and the rules. Out: the same cluster, with the rights of the service account
-that the project names. Never: the engine's own rights where an account is needed and none matches.
+In: a cluster client, an Application, its project and the settings. Out: the same client with the rights of the service
+account that the project names. Never: uses the controller's own rights if an account is required and none matches.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from argosy.kube.client import User
 
 
 def user_to_impersonate(app: Application, project: Project, rules: Rules) -> str:
-    """Empty: nobody. Raises NoServiceAccount."""
+    """Return the user to impersonate; empty for none. Raises NoServiceAccount."""
     known = rules.clusters.find(app.destination)
     server = known.server if known is not None else app.destination.known.server
     return rules.impersonation.user_for(project, app, server)

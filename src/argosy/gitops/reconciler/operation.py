@@ -1,7 +1,7 @@
-"""An operation of an application, one step further.
+"""Runs the operation of an Application, one step at a time.
 
-In: an application that has an operation, the rules. Out: its state as it is to be written, and when to come back.
-Never: takes a step on a state that is not written yet: what a step decides is written before the next begins.
+In: an Application with an operation, the settings. Out: the operation state to write, and when to continue.
+Never: takes a step on a state that is not written yet: each decision is written before the next step.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.timestamps import CLOCK_SKEW, written
 
 BLOCKED: Final = "Sync operation blocked by sync window"
-LOOK_AGAIN: Final = 30.0  # argo: at the latest
-WAITING: Final = "; waiting for a service account: "  # in a message, between what was said before and the reason
+LOOK_AGAIN: Final = 30.0  # argo: seconds until the next step at the latest
+WAITING: Final = "; waiting for a service account: "  # separates the earlier message from the reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,9 @@ class Step:
 
 
 def begun(request: OperationRequest, now: datetime, last: OperationState | None) -> OperationState:
-    """The state of an operation that was asked for just now.
+    """Build the state of an operation that was just requested.
 
-    When it began tells it from all others of its application, so the second operation of a second has parts of one.
+    The start time identifies the operation, so a second operation within the same second gets microseconds.
     """
     started = written(now)
     if last is not None and last.started[: len(started) - 1] == started[:-1]:
@@ -75,10 +75,10 @@ class Operator:
     ) -> None:
         self.cluster, self.assembler, self.looker = cluster, assembler, looker
         self.now, self._monotonic = now, monotonic
-        # By Application: an operation whose start lies ahead, because the clock was set back, and when that was seen.
+        # By Application: an operation that starts in the future because the clock was set back, and when that was seen.
         self._starts_ahead: dict[ResourceKey, tuple[str, float]] = {}
-        # By Application: its operation and attempt, and what that did. A pass whose state could not be written is made
-        # again, and finds its own work done.
+        # By Application: its operation and attempt, and the messages of what it applied. A pass whose state could not
+        # be written is repeated, and must report the work of the first try.
         self._applied: dict[ResourceKey, tuple[tuple[str, int], AppliedMessages]] = {}
 
     async def begin(
@@ -90,19 +90,19 @@ class Operator:
         kinds: Catalog,
         waited: float = 0.0,
     ) -> Step:
-        """The state of an operation that was asked for so many seconds ago, with the revision that it is for."""
+        """Build the state of a requested operation with its revision; `waited` is the age of the request in seconds."""
         state = begun(request, self.now(), app.state)
         try:
             wanted = self._wanted(app, state, project, waited)
             assembled = await self.assembler.assemble(app, project, wanted, rules, kinds)
         except UserError:
-            return Step(state, 0.0)  # what is wrong is the matter of its first step
+            return Step(state, 0.0)  # the first step will report the error
         return Step(self._for_revision(app, state, assembled), 0.0)
 
     async def step(
         self, app: Application, state: OperationState, project: Project, rules: Rules, kinds: Catalog
     ) -> Step:
-        """One call of the engine."""
+        """Advance the operation by one call of the sync engine."""
         state = replace(state, message=state.message.partition(WAITING)[0])
         if state.progress is Progress.RUNNING and self._has_timed_out_since_clock_jump(app, state, rules.sync.timeout):
             return Step(replace(state, progress=Progress.TERMINATING, message=TOO_LATE), 0.0)
@@ -115,14 +115,14 @@ class Operator:
         try:
             return await self._advanced(app, state, project, rules, kinds)
         except NoServiceAccount as error:
-            if _has_hooks_to_remove(state):  # without an account nobody may remove them, and they run on
+            if _has_hooks_to_remove(state):  # without an account the hooks cannot be removed, and keep running
                 return Step(replace(state, message=f"{state.message}{WAITING}{error}"), LOOK_AGAIN)
             return self._ended(state, replace(state, progress=Progress.ERROR, message=str(error)))
         except UserError as error:
             return self._ended(state, replace(state, progress=Progress.ERROR, message=str(error)))
 
     def _has_timed_out_since_clock_jump(self, app: Application, state: OperationState, timeout: float) -> bool:
-        """Whether a sync whose start lies ahead has had its time since the clock was set back."""
+        """True if a sync with a start in the future has used up its timeout since the clock was set back."""
         if not timeout or not state.started or datetime.fromisoformat(state.started) <= self.now() + CLOCK_SKEW:
             self._starts_ahead.pop(app.key, None)
             return False
@@ -133,9 +133,7 @@ class Operator:
 
     def _blocked(self, app: Application, state: OperationState, project: Project) -> str:
         started = datetime.fromisoformat(state.started) if state.started else None
-        found = verdict(
-            project.windows, app, self.now(), is_manual=not state.request.is_automated, started=started
-        )
+        found = verdict(project.windows, app, self.now(), is_manual=not state.request.is_automated, started=started)
         return "" if found.is_allowed else f"{BLOCKED}: {found.reason}"
 
     async def _advanced(
@@ -150,14 +148,14 @@ class Operator:
             return Step(self._for_revision(app, state, assembled), 0.0)
         look = await self.looker.look(app, project, assembled, rules, kinds)
         if not look.is_whole:
-            said = spelled([each for each in look.conditions if each.type.is_error]) or "it cannot be compared"
+            said = spelled([each for each in look.conditions if each.type.is_error]) or "the comparison failed"
             return self._ended(state, replace(state, progress=Progress.ERROR, message=said))
         return await self._synced(app, state, project, rules, kinds, look)
 
     @staticmethod
     def _for_revision(app: Application, state: OperationState, assembled: Assembled) -> OperationState:
-        """From here on it is this revision, whatever the branch does: it is written before anything is done."""
-        # A rollback may ask for several sources where the Application has one by now.
+        """Pin the operation to these revisions, whatever the branch does. Written before anything is applied."""
+        # A rollback may have several sources although the Application has one by now.
         many = app.has_many_sources or len(assembled.revisions) > 1
         return replace(
             state,
@@ -165,30 +163,27 @@ class Operator:
             revision="" if many else assembled.revisions[0] if assembled.revisions else "",
             revisions=assembled.revisions if many else (),
             sources=tuple(each.wire for each in assembled.sources),
-            namespace_metadata=mapping(mapping(app.wire.get("spec")).get("syncPolicy")).get(
-                "managedNamespaceMetadata"
-            ),
+            namespace_metadata=mapping(mapping(app.wire.get("spec")).get("syncPolicy")).get("managedNamespaceMetadata"),
         )
 
     def _wanted(self, app: Application, state: OperationState, project: Project, waited: float = 0.0) -> Wanted:
         asked = state.request.sync
-        if asked.manifests:  # argo: takes them; here nothing is delivered that nobody can look up
-            raise UserError("operation.sync.manifests: what is delivered must be in Git; push it, then sync it")
+        if asked.manifests:  # argo: accepts them; argosy delivers only manifests that can be found in Git
+            raise UserError("operation.sync.manifests: what is delivered must be in Git; push it, then sync")
         is_own = are_same([each.wire for each in asked.sources], [each.wire for each in app.sources])
-        sources = app.sources if is_own or not asked.sources else asked.sources  # the Application's have their nulls
+        # the Application's own sources keep explicit nulls
+        sources = app.sources if is_own or not asked.sources else asked.sources
         if forbidden := forbidden_sources(project, sources):
             raise UserError(spelled(Condition(ConditionType.INVALID_SPEC_ERROR, each) for each in forbidden))
         fixed = (state.revisions or (state.revision,)) if state.has_result else (asked.revisions or (asked.revision,))
-        refs = tuple(
-            (fixed[place] if place < len(fixed) else "") or source.ref for place, source in enumerate(sources)
-        )
+        refs = tuple((fixed[place] if place < len(fixed) else "") or source.ref for place, source in enumerate(sources))
         return Wanted(sources, refs, waited)
 
     async def _synced(
         self, app: Application, state: OperationState, project: Project, rules: Rules, kinds: Catalog, look: Look
     ) -> Step:
         request = state.request.sync
-        options = SyncOptions.of(request.options)  # argo: whoever asks copies those of the Application
+        options = SyncOptions.of(request.options)  # argo: the requester copies the options of the Application
         comparison = _as_it_lives(look)
         if options.is_on("RespectIgnoreDifferences"):
             comparison = await respected(app, comparison, rules)
@@ -225,14 +220,14 @@ class Operator:
         except Forbidden as error:
             if cluster is self.cluster:
                 raise
-            # The account may not even read what it is to change. No retry gives it the right.
+            # The account may not even read the objects that it must change. A retry would fail too.
             return self._ended(state, replace(state, progress=Progress.FAILED, message=str(error)), may_retry=False)
         if found.state.progress.is_over:
             return self._ended(state, found.state)
         return Step(found.state, found.wait if found.wait is not None else LOOK_AGAIN)
 
     def _remember(self, app: Application, state: OperationState) -> AppliedMessages:
-        """What this attempt of the operation did so far; forgotten when the next one begins."""
+        """Return the messages of this attempt so far; a new attempt starts with none."""
         attempt = state.started, state.retries
         known = self._applied.get(app.key)
         if known is None or known[0] != attempt:
@@ -244,13 +239,13 @@ class Operator:
         self._starts_ahead.pop(app, None)
 
     def _ended(self, before: OperationState, after: OperationState, *, may_retry: bool = True) -> Step:
-        """Over, or the beginning of the next attempt."""
+        """Finish the operation, or schedule the next attempt."""
         finished = after.finished or written(self.now())
         settled = settle(before, replace(after, finished=finished), self.now(), may_retry=may_retry)
         return Step(settled, rest(settled, self.now()) if is_resting(settled) else None)
 
     async def _holds(self, app: Application, tasks: Sequence[Task], kinds: Catalog) -> Callable[[int], Hold | None]:
-        """By what the notebooks of the cluster say now, those that were just applied included."""
+        """Return a function that decides if notebooks hold a wave, from their newest state."""
         if JOB not in kinds:
             return lambda wave: None
         own = {task.key for task in tasks if task.key.group_kind == JOB and task.desired is not None}
@@ -258,7 +253,7 @@ class Operator:
         listed = () if is_known else (await self.cluster.list(JOB)).items
 
         def found(wave: int) -> Hold | None:
-            # The cache counts even where the kind was unknown: what it heard of since, nobody else remembers.
+            # The cache counts even if the kind is not fully cached: it may have newer objects than the list.
             known = {key_of(each): each for each in (*listed, *self.looker.cache.list(JOB))}
             keys = own | set(known) | (self.looker.cluster.wrote(JOB) if is_known else set())
             newest = (self.looker.cluster.newest(key, known.get(key)) for key in keys)
@@ -267,7 +262,7 @@ class Operator:
         return found
 
     def _cached(self, app: Application, comparison: Comparison, occasion: Occasion) -> dict[ResourceKey, Manifest]:
-        """Live hooks by the names of this operation, and the namespace: in no pair, but a plan must know them."""
+        """Return the live hooks of this operation and the destination namespace, which are in no pair."""
         keys = [ResourceKey("", "Namespace", "", app.destination.namespace)]
         keys += [task.key for task in hook_tasks(comparison.hooks, occasion, {})]
         newest = ((key, self.looker.cluster.newest(key, self.looker.cache.get(key))) for key in keys)
@@ -281,7 +276,7 @@ def _has_hooks_to_remove(state: OperationState) -> bool:
 
 
 def _as_it_lives(look: Look) -> Comparison:
-    """What is compared may be settled, as if a mark were there already; what is written must know that it is not."""
+    """Replace live manifests that were adapted for the comparison by the real ones, for the apply."""
     pairs = [
         pair if look.live.get(pair.key, pair.live) is pair.live else replace(pair, live=look.live[pair.key])
         for pair in look.comparison.pairs
@@ -290,7 +285,7 @@ def _as_it_lives(look: Look) -> Comparison:
 
 
 async def respected(app: Application, comparison: Comparison, rules: Rules) -> Comparison:
-    """argo: fields that are not compared keep their live values when they are applied."""
+    """argo: RespectIgnoreDifferences: fields that are not compared keep their live values when they are applied."""
     compare_rules = rules_for(app, rules.compare)
     asked = [
         each
@@ -309,5 +304,5 @@ async def respected(app: Application, comparison: Comparison, rules: Rules) -> C
 
 
 def spelled(conditions: Iterable[Condition]) -> str:
-    """argo: as an operation tells of conditions that stop it."""
+    """argo: format the conditions that stop an operation as its message."""
     return ";".join(f"{each.type}: {each.message}" for each in conditions)

@@ -1,6 +1,6 @@
-"""Operations that have to end, because nobody wants them any more or because they cannot get any further.
+"""Decides whether a running operation must be terminated.
 
-In: an Application with an operation under way, a look at it. Out: why the operation is to be terminated, or nothing.
+In: an Application with a running operation, its compared state. Out: the reason to terminate it, or "".
 Never: terminates an operation itself; ends one that a newer commit would not help.
 """
 
@@ -30,23 +30,23 @@ REMOVED: Final = "its operation was removed from the Application"
 
 
 def is_removed(app: Application) -> bool:
-    """True if an operation is under way, and somebody removed the field that asked for it."""
+    """True if an operation is running, and a user removed the `operation` field of the Application."""
     return app.operation is None and app.state is not None and not app.state.progress.is_over
 
 
 def why_superseded(
     app: Application, look: Look, target: Target, project: Project, rules: Rules, cache: CacheReader, now: datetime
 ) -> str:
-    """Why a newer commit supersedes the sync that runs; empty where it goes on.
+    """Return why a newer commit supersedes the running sync; empty if it goes on.
 
-    argo: there a sync that waits for an image keeps newer commits waiting until somebody terminates it. Here it ends if
-    the image cannot be pulled, and an automated sync to another commit would start at once.
+    argo: there a sync that waits for an image keeps newer commits waiting until it is terminated by hand. Here it ends
+    if the image cannot be pulled, and an automated sync to another commit would start at once.
     """
     state = app.state
     if state is None or state.progress is not Progress.RUNNING or not state.has_result:
         return ""
     if not state.request.is_automated and (state.request.sync.revision or state.request.sync.revisions):
-        return ""  # somebody chose this revision
+        return ""  # a user chose this revision
     if is_attempted(app, state, target) or not _would_sync(app, look, target, project, rules, now):
         return ""
     if not (failure := _image_failure(state, look, cache)):
@@ -56,7 +56,7 @@ def why_superseded(
 
 
 def _would_sync(app: Application, look: Look, target: Target, project: Project, rules: Rules, now: datetime) -> bool:
-    """True if an automated sync would start now, were no operation under way."""
+    """True if an automated sync would start now if no operation were running."""
     has_errors = any(condition.type is ConditionType.COMPARISON_ERROR for condition in look.conditions)
     if not look.is_whole or has_errors or read_hold(app.annotations) is not None:
         return False
@@ -67,7 +67,7 @@ def _would_sync(app: Application, look: Look, target: Target, project: Project, 
 
 
 def _image_failure(state: OperationState, look: Look, cache: CacheReader) -> str:
-    """Describe a Pod below an object that the operation waits for, or failed at, whose image cannot be pulled.
+    """Describe a Pod whose image cannot be pulled, below an object that the operation waits for or failed at.
 
     k8s: a Pod of an older template stays until its successor is ready. It says nothing about this operation.
     """
@@ -87,7 +87,7 @@ def _image_failure(state: OperationState, look: Look, cache: CacheReader) -> str
 
 
 def _is_old(cache: CacheReader, key: ResourceKey) -> bool:
-    """Return True for a ReplicaSet that a newer one of its Deployment replaces."""
+    """True for a ReplicaSet that a newer one of its Deployment replaces."""
     if key.kind != "ReplicaSet" or (replica_set := cache.get(key)) is None:
         return False
     owners = (living(cache, parent) for parent in living_parents(cache, replica_set))

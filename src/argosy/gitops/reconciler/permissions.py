@@ -1,6 +1,7 @@
-"""What an application may reach and what it may delete: facts, put to those who decide.
+"""Collects the facts for policy decisions: which objects an Application may manage and delete.
 
-In: an application, its project, the rules. Out: yes or no for a key; why something must stay. Never: decides itself.
+In: an Application, its project, the settings. Out: a check of keys; the reason why an object must stay. Never: decides
+itself.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ Allowed = Callable[[ResourceKey], bool]
 
 
 def permission(app: Application, project: Project, rules: Rules, kinds: Catalog) -> Allowed:
-    """Asked of many keys, most of which differ in their names alone."""
-    app = rules.clusters.placed(app)  # rules may be about a cluster's name or its address
+    """Return a check for keys. It caches by kind and namespace, because most keys differ only in their names."""
+    app = rules.clusters.placed(app)  # rules may name a cluster or its address
     known: dict[tuple[str, ...], bool] = {}
     named = any(each.name for each in (*project.cluster_allowed, *project.cluster_denied))
 
@@ -35,7 +36,8 @@ def permission(app: Application, project: Project, rules: Rules, kinds: Catalog)
         is_namespaced = has_namespace(key, kinds)
         found = not permits(project, key, is_namespaced=is_namespaced, destination=app.destination)
         found = found and not _stranger(key, app, rules, kinds)
-        found = found and not rules.exclusions.excludes(key.group_kind)  # settings are cached, though nobody looks
+        # settings are cached even if their kind is excluded
+        found = found and not rules.exclusions.excludes(key.group_kind)
         if is_namespaced or not named:
             known[place] = found
         return found
@@ -44,7 +46,7 @@ def permission(app: Application, project: Project, rules: Rules, kinds: Catalog)
 
 
 def refuse_strangers(keys: Iterable[ResourceKey], app: Application, rules: Rules, kinds: Catalog) -> None:
-    """argo: to ask for something where a cluster's Secret lets nobody look is an error, not something to create."""
+    """argo: a desired object outside the namespaces that a cluster Secret permits is an error."""
     place = rules.clusters.find(app.destination)
     for key in keys if place is not None and place.namespaces else ():
         if said := _stranger(key, app, rules, kinds):
@@ -54,17 +56,17 @@ def refuse_strangers(keys: Iterable[ResourceKey], app: Application, rules: Rules
 def why_not_delete(
     live: Manifest, app: Application, project: Project, rules: Rules, kinds: Catalog, options: SyncOptions | None
 ) -> str:
-    """`options` are none where the application itself goes."""
+    """Return why the object must not be deleted; `options` is None if the Application itself is deleted."""
     key = key_of(live)
     is_namespaced = has_namespace(key, kinds)
     place = app.destination._replace(namespace=key.namespace) if is_namespaced else app.destination
-    keeps = options is not None and options.with_own(live).is_off("Prune")  # argo: its own option wins
+    keeps = options is not None and options.with_own(live).is_off("Prune")  # argo: the object's own option wins
     owners = [each for each in live["metadata"].get("ownerReferences") or () if isinstance(each, dict)]
     candidate = Candidate(
         owner=owner(live, rules.tracking),
         is_self_referenced=is_self_referenced(live, rules.tracking),
-        is_rendered_whole=True,  # a render gives all, or an error
-        is_served=options is None or key.group_kind in kinds,  # whose application goes is asked for by nobody
+        is_rendered_whole=True,  # a render is complete or fails
+        is_served=options is None or key.group_kind in kinds,  # objects of a deleted Application need not be served
         is_in_destination=permits_destination(project, place) and not _stranger(key, app, rules, kinds),
         refusal=permits(project, key, is_namespaced=is_namespaced, destination=app.destination),
         is_excluded=rules.exclusions.excludes(key.group_kind),
@@ -75,7 +77,7 @@ def why_not_delete(
 
 
 def has_namespace(key: ResourceKey, kinds: Catalog) -> bool:
-    """By its kind; one that nobody serves yet is as it is written."""
+    """True if the kind is namespaced; a kind that is not served yet is taken as it is written."""
     info = kinds.get(key.group_kind)
     return info.namespaced if info else bool(key.namespace)
 

@@ -1,7 +1,7 @@
-"""The cluster as one engine sees it: what it wrote itself is known before any watch tells of it.
+"""A Cluster client that knows its own writes before the watch delivers them (read your writes).
 
-In: calls of a Cluster. Out: the same answers; the newest of what was written and what is cached. Never: answers a read
-from memory, except for the list of kinds; changes anything without the permit of whoever asks, where they need one.
+In: calls of a Cluster. Out: the same responses; the newer of our own write and the cached object. Never: answers a read
+from memory, except for the list of kinds; writes without the write fence of the caller, if there is one.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
 MOST: Final = 20_000
-TOLD: Final = 60.0  # seconds after which a watch has told of a write, or will not
+TOLD: Final = 60.0  # seconds after which the watch must have delivered a write
 EVENTS: Final = frozenset({GroupKind("", "Event"), GroupKind("events.k8s.io", "Event")})
 LINGERING: Final = frozenset({GroupKind("", "Pod"), GroupKind("", "Namespace")})
-KINDS_SECONDS: Final = 10.0  # though a change of a definition is mostly noticed before
+KINDS_SECONDS: Final = 10.0  # a change of a CRD usually invalidates it earlier
 DEFINING: Final = frozenset(
     {GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"), GroupKind("apiregistration.k8s.io", "APIService")}
 )
@@ -34,7 +34,7 @@ class _Written(NamedTuple):
 
 
 class Doorway:
-    """Implements `Cluster`."""
+    """Implements `Cluster`, and remembers its writes until the watch delivers them."""
 
     def __init__(
         self,
@@ -43,19 +43,19 @@ class Doorway:
         clock: Callable[[], float] = time.monotonic,
         kept: Callable[[Manifest], Manifest] = lambda manifest: manifest,
     ) -> None:
-        """`kept`: what is kept of a manifest, here as in the cache."""
+        """`kept` reduces a manifest to what the cache keeps of it."""
         self._cluster, self._cached, self._clock, self._kept = cluster, cached, clock, kept
         self._wrote: dict[ResourceKey, _Written] = {}
-        self._deleted: dict[ResourceKey, Manifest] = {}  # as it was cached then
-        self._writing = Counter[ResourceKey]()  # calls that are under way
-        self._gone: dict[ResourceKey, object] = {}  # of these, what a watch saw go meanwhile, by its uid
+        self._deleted: dict[ResourceKey, Manifest] = {}  # with the cached object at that time
+        self._writing = Counter[ResourceKey]()  # number of calls in flight
+        self._gone: dict[ResourceKey, object] = {}  # uids whose deletion the watch reported during such a call
         self._kinds: Catalog = {}
         self._kinds_until = 0.0
 
-    # -- what is newest -----------------------------------------------------------------------------------------
+    # -- newest state ------------------------------------------------------------------------------------------
 
     def newest(self, key: ResourceKey, cached: Manifest | None) -> Manifest | None:
-        """What was written, as long as the cache has not heard of it."""
+        """Return our own write until the cache has it, otherwise the cached object."""
         wrote = self._wrote.get(key)
         if wrote is None:
             return cached
@@ -65,23 +65,24 @@ class Doorway:
         return wrote.manifest
 
     def is_doubtful(self, key: ResourceKey) -> bool:
-        """Whether it was written so long ago that, if the cache has not heard of it, it may have come and gone while
-        nobody watched."""
+        """True if our write is so old that the object may have been deleted while no watch was open."""
         wrote = self._wrote.get(key)
         return wrote is not None and self._clock() >= wrote.at + TOLD
 
     def once(self, manifest: Manifest) -> Manifest:
-        """What a watch tells of: the very answer to the write that it tells of, where that is known, so that the two
-        are kept once, and what came of the one holds for the other."""
+        """Reuse our stored write response if the watch delivered the same revision.
+
+        So there is one copy in memory, and results cached for one object hold for the other.
+        """
         wrote = self._wrote.get(key_of(manifest))
         return wrote.manifest if wrote is not None and _are_same(wrote.manifest, manifest) else manifest
 
     def wrote(self, kind: GroupKind) -> set[ResourceKey]:
-        """What of a kind was written, and the cache may not have heard of."""
+        """Return the keys of a kind that we wrote and the cache may not have."""
         return {key for key in self._wrote if key.group_kind == kind}
 
     def is_deleted(self, key: ResourceKey, cached: Manifest) -> bool:
-        """Whether it was deleted, and the cache has not heard of it."""
+        """True if we deleted the object, and the cache still has it."""
         if key not in self._deleted:
             return False
         if self._deleted[key] is cached:
@@ -90,35 +91,36 @@ class Doorway:
         return False
 
     def notice(self, before: Manifest | None, after: Manifest | None) -> None:
-        """A watch told of a change."""
+        """Handle a watch event: drop what is no longer needed."""
         if (manifest := after or before) is None:
             return
         key = key_of(manifest)
         if key.group_kind in DEFINING:
             self._kinds_until = 0.0
         if after is not None:
-            self.newest(key, after)  # what was written is needed no longer, once it is told
+            self.newest(key, after)  # drops our write if the watch delivered it
         else:
             self._deleted.pop(key, None)
             uid, wrote = manifest["metadata"].get("uid"), self._wrote.get(key)
             if wrote is not None and wrote.manifest["metadata"].get("uid") == uid:
                 del self._wrote[key]
             if key in self._writing:
-                self._gone[key] = uid  # the answer to a write may come later than news of its end
+                self._gone[key] = uid  # the response to a write may arrive after its deletion event
 
     def _keep(self, manifest: Manifest) -> Manifest:
         key = key_of(manifest)
         cached = self._cached(key)
         is_told = cached is not None and _are_same(cached, manifest) and not is_slim(cached)
-        manifest = cached if cached is not None and is_told else self._kept(manifest)  # the watch may be faster
+        # the watch event may have arrived first
+        manifest = cached if cached is not None and is_told else self._kept(manifest)
         if key.group_kind in DEFINING:
             self._kinds_until = 0.0
         self._deleted.pop(key, None)
         if key.group_kind in EVENTS:
-            return manifest  # nobody follows them, so that none would ever be forgotten
+            return manifest  # Events are not watched, so they would never be dropped
         if key in self._gone and self._gone[key] == manifest["metadata"].get("uid"):
-            return manifest  # no watch will tell of it again
-        if version_of(manifest):  # k8s: where versions are no numbers nobody knows which is newer
+            return manifest  # already deleted; no more watch events will come
+        if version_of(manifest):  # k8s: only numeric versions can be compared
             self._wrote.pop(key, None)
             if not is_told:
                 self._wrote[key] = _Written(manifest, self._clock())
@@ -129,9 +131,10 @@ class Doorway:
     # -- reading ------------------------------------------------------------------------------------------------
 
     async def kinds(self) -> Catalog:
-        """The same value as long as nothing changed."""
+        """Return the identical catalog as long as no kind changed."""
         if self._clock() >= self._kinds_until:
-            self._kinds_until = self._clock() + KINDS_SECONDS  # before asking: what changes meanwhile is asked again
+            # set before the call, so that a change during it causes another call
+            self._kinds_until = self._clock() + KINDS_SECONDS
             try:
                 found = await self._cluster.kinds()
             except BaseException:
@@ -145,7 +148,7 @@ class Doorway:
         wrote = self._wrote.get(key)
         found = await self._cluster.get(key)
         if found is None and wrote is not None and self._wrote.get(key) is wrote:
-            del self._wrote[key]  # it was there before this was asked, and is gone
+            del self._wrote[key]  # written before this call, and deleted since
         return found
 
     async def list(
@@ -158,9 +161,7 @@ class Doorway:
     def watch(
         self, kind: GroupKind, *, since: str, namespace: str = "", labels: str = "", metadata_only: bool = False
     ) -> AsyncIterator[WatchEvent]:
-        return self._cluster.watch(
-            kind, since=since, namespace=namespace, labels=labels, metadata_only=metadata_only
-        )
+        return self._cluster.watch(kind, since=since, namespace=namespace, labels=labels, metadata_only=metadata_only)
 
     def logs(
         self,
@@ -172,12 +173,10 @@ class Doorway:
         since: int | None = None,
         previous: bool = False,
     ) -> AsyncIterator[str]:
-        return self._cluster.logs(
-            key, container=container, follow=follow, tail=tail, since=since, previous=previous
-        )
+        return self._cluster.logs(key, container=container, follow=follow, tail=tail, since=since, previous=previous)
 
     def acting_as(self, user: User) -> Doorway:
-        """The same doorway: who goes through it as another needs a permit, too, and what they wrote is known."""
+        """Impersonate a user; fencing and the memory of writes are shared."""
         other = copy.copy(self)
         other._cluster = self._cluster.acting_as(user)
         return other
@@ -211,9 +210,7 @@ class Doorway:
         made = await (call() if dry_run else carried(call, f"create {_told(manifest)}"))
         return self._keep(made) if is_kept else made
 
-    async def apply(
-        self, manifest: Manifest, *, manager: str, force: bool = False, dry_run: bool = False
-    ) -> Manifest:
+    async def apply(self, manifest: Manifest, *, manager: str, force: bool = False, dry_run: bool = False) -> Manifest:
         def call() -> Awaitable[Manifest]:
             return self._cluster.apply(manifest, manager=manager, force=force, dry_run=dry_run)
 
@@ -271,28 +268,27 @@ class Doorway:
 
 
 def _told(manifest: Manifest) -> str:
-    """For people, also of one whose name the server gives."""
+    """Describe a manifest for an error message; its name may be generated by the server."""
     metadata = manifest["metadata"]
     name = metadata.get("name") or metadata.get("generateName")
     return "/".join(filter(None, (manifest["kind"], metadata.get("namespace"), name)))
 
 
 def _goes_at_once(key: ResourceKey, manifest: Manifest) -> bool:
-    """k8s: what has finalizers, and a Pod or a Namespace, is there for a while after it was deleted."""
+    """k8s: Pods, Namespaces and objects with finalizers exist for a while after they were deleted."""
     metadata = manifest["metadata"]
     is_slow = key.group_kind in LINGERING or metadata.get("finalizers") or metadata.get("deletionTimestamp")
     return not is_slow
 
 
 def _are_same(one: Manifest, other: Manifest) -> bool:
-    """The same state of the same object, in the same version of its kind."""
+    """True for the same resourceVersion of the same object in the same apiVersion."""
     return one["apiVersion"] == other["apiVersion"] and all(
         one["metadata"].get(name) == other["metadata"].get(name) is not None for name in ("uid", "resourceVersion")
     )
 
 
 def version_of(manifest: Manifest) -> int:
-    """k8s: versions may be compared where they are numbers; 0 for those that are none."""
+    """k8s: return a numeric resourceVersion, which can be compared; 0 if it is not numeric."""
     text = str(manifest["metadata"].get("resourceVersion") or "")
     return int(text) if text.isdecimal() else 0
-

@@ -1,7 +1,7 @@
-"""A pass: one application through all rooms, from its source to its status.
+"""Reconciles one Application: source, render, policy, diff, sync, health and status.
 
-In: an application, the rules in force. Out: what is to be written, and when to look again. Never: knows how a room does
-its work; writes the Application itself.
+In: an Application and the settings in force. Out: the patch for the Application, and when to reconcile again. Never:
+knows how a step works; writes the Application itself.
 """
 
 from __future__ import annotations
@@ -45,18 +45,19 @@ from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.timestamps import written
 
-UNKNOWN_HOOKS: Final = "hooks of its deletion are not known"
+UNKNOWN_HOOKS: Final = "cannot determine the deletion hooks"
 UNSEEN: Final = "Failed to load live state"
-CLOSED: Final = 30.0  # seconds until a window that is closed is looked at again
-PATIENCE: Final = 180.0  # argo: seconds for which a host that gives no answer is not spoken of
-AWAY: Final = 15.0  # seconds until it is asked again
-RETRY_SECONDS: Final = 1.0  # the least until a render is tried again
-PLACES: Final = (GroupKind("argoproj.io", "AppProject"), GroupKind("", "Secret"))  # where projects and clusters are
-UNSURE: Final = 2.0  # seconds until it is seen again whether these are known
+CLOSED: Final = 30.0  # seconds until a closed sync window is checked again
+PATIENCE: Final = 180.0  # argo: an unreachable Git host is not reported for so many seconds
+AWAY: Final = 15.0  # seconds until an unreachable host is tried again
+RETRY_SECONDS: Final = 1.0  # lower bound for the retry of a render
+# the kinds that define projects and destination clusters
+PLACES: Final = (GroupKind("argoproj.io", "AppProject"), GroupKind("", "Secret"))
+UNSURE: Final = 2.0  # seconds until the cache is checked for these kinds again
 
 
 class Pipeline:
-    """The rooms, and what they remember between passes."""
+    """Runs the steps for one Application at a time, and keeps per-Application state between passes."""
 
     def __init__(
         self,
@@ -68,30 +69,30 @@ class Pipeline:
         monotonic: Callable[[], float] = time.monotonic,
         knows: Callable[[GroupKind], bool] = everything,
     ) -> None:
-        """The cluster is the one that Applications are in; where else they go, `fleet` knows."""
+        """`cluster` holds the Applications; `destinations` gives access to the clusters that they deliver to."""
         self.cluster, self.now, self.monotonic, self._knows = cluster, now, monotonic, knows
         self.assembler = Assembler(Renders(crew, now=now))
         self.here = Ground(cluster, cache, self.assembler, now, knows=knows)
         self.fleet: Fleet = OnlyHere(self.here)
         self.reporter = Reporter(now)
         self._rests: dict[ResourceKey, Rest] = {}
-        self._settling: dict[ResourceKey, Rest] = {}  # not written yet
-        self._away: dict[ResourceKey, float] = {}  # since when hosts give no answer, by the monotonic clock
-        self._taken: dict[ResourceKey, float] = {}  # until when another had it, by the monotonic clock
+        self._settling: dict[ResourceKey, Rest] = {}  # of which the patch is not written yet
+        self._away: dict[ResourceKey, float] = {}  # monotonic time since which the Git host has been unreachable
+        self._taken: dict[ResourceKey, float] = {}  # monotonic time at which this replica became the owner
 
     def stir(self, app: ResourceKey) -> None:
-        """Something below what it manages has changed: what it is made of may be told otherwise."""
+        """Forget the last result, because a child of a managed object changed and health may differ."""
         self._rests.pop(app, None)
         self._settling.pop(app, None)
         self.reporter.stir(app)
 
     def settle(self, app: Application, rest: Rest) -> None:
-        """What a pass found is written: this is the Application with it. Unless it was stirred meanwhile."""
+        """Record that the result of a pass was written, unless the Application was invalidated meanwhile."""
         if self._settling.pop(app.key, None) is rest:
             self._rests[app.key] = replace(rest, app=app)
 
     def is_at_rest(self, app: Manifest) -> bool:
-        """Whether this version of an Application was settled; then it alone is no reason to look again."""
+        """True if the last pass left nothing to do for this resourceVersion, so that its event needs no new pass."""
         rest = self._rests.get(key_of(app))
         version = app["metadata"].get("resourceVersion")
         return rest is not None and bool(version) and rest.app.wire["metadata"].get("resourceVersion") == version
@@ -106,21 +107,21 @@ class Pipeline:
         self._taken.pop(app, None)
 
     def take(self, app: ResourceKey) -> None:
-        """Another had it until now, and may have synced what no host had told us by then."""
+        """Ignore revisions resolved before now: the previous owner may have synced a newer commit."""
         self._taken[app] = time.monotonic()
 
     def _age(self, app: Application, most: float) -> float:
-        """How many seconds old a host's word may be: those that were taken at about the same time share one."""
+        """Limit how old a resolved revision may be, in seconds, to the time since this replica owns the Application."""
         taken = self._taken.get(app.key)
         return most if taken is None else min(most, time.monotonic() - taken)
 
     async def reconcile(
         self, app: Application, rules: Rules, asked: float | None = None, *, is_hard: bool = False
     ) -> Passed:
-        """One pass, safe to repeat: everything is read anew, and each step leads nearer to Synced.
+        """Run one pass. It is idempotent: all inputs are read again, and each pass leads closer to Synced.
 
-        `asked` is the moment, by the monotonic clock, since which somebody has waited for a refresh or an operation:
-        many that were asked for at once share a host's answer.
+        `requested_at` is the monotonic time at which a refresh or an operation was requested. Requests that arrived
+        together share one answer of the Git host.
         """
         waited = 0.0 if asked is None else self._age(app, max(0.0, time.monotonic() - asked))
         project = rules.projects.get(app.project)
@@ -130,9 +131,9 @@ class Pipeline:
         refresh = app.annotations.get(names.REFRESH)
         is_lost = project is None or rules.clusters.find(app.destination) is None
         if is_lost and not all(map(self._knows, PLACES)):
-            return Passed(wait=UNSURE)  # what nobody can read may be there: nothing is given up for that
+            return Passed(wait=UNSURE)  # the project or cluster may exist, but its kind is not cached yet
         if app.deleted and is_lost:
-            # argo: without a project or a cluster that is known, nothing can be done
+            # argo: without a known project or cluster nothing can be deleted, so the finalizers are removed
             return Passed({"metadata": {"finalizers": [each for each in app.finalizers if not is_served(each)]}})
         if app.deleted and unread:
             return self._deleted(app, Deleted(app.finalizers, wait=AWAY, error=spelled(unread)))
@@ -150,7 +151,7 @@ class Pipeline:
             return self._with_retry(app, rules, passed)
 
     def _with_retry(self, app: Application, rules: Rules, passed: Passed) -> Passed:
-        """Look again when a render that used up its worker is due; no later than sources are looked at anyway."""
+        """Requeue when a render that exhausted its worker may be retried, at the latest at the next reconciliation."""
         retry = self.assembler.renders.retry_seconds(app)
         if retry is None or passed.wait is not None:
             return passed
@@ -173,7 +174,7 @@ class Pipeline:
         reported = replace(look, conditions=(*look.conditions, *unlisted)) if unlisted else look
         passed = self.reporter.reported(app, rules, reported, operation, app.annotations.get(names.REFRESH), ground)
         if unlisted and passed.wait is None:
-            passed = replace(passed, wait=AWAY)  # nothing else tells when the kind can be listed again
+            passed = replace(passed, wait=AWAY)  # no event announces that the kind can be listed again
         if operation.changes_nothing(app) and "finalizers" not in (passed.patch or {}).get("metadata", {}):
             found = Rest(app, look, rules, unlisted)
             (self._rests if passed.patch is None else self._settling)[app.key] = found
@@ -181,7 +182,7 @@ class Pipeline:
         return passed
 
     def _shut(self, app: Application, rules: Rules, shut: Shut, refresh: str | None) -> Passed:
-        """Of what is there nothing is known, not even that it was well. An operation goes on when it can."""
+        """Report Unknown for a destination that is unavailable. A running operation continues when it is back."""
         if not shut.said:
             return Passed(wait=shut.wait)
         if app.deleted:
@@ -195,7 +196,7 @@ class Pipeline:
         return self.reporter.reported(app, rules, look, self._put_off(app, shut), refresh)
 
     def _put_off(self, app: Application, shut: Shut) -> Operation:
-        """An operation says what it waits for. Who ends it need not wait for a cluster that may never come back."""
+        """Say in the operation that it waits for the cluster, or end it at once if it is to be terminated."""
         if app.operation is None and not is_removed(app):
             return Operation(app.state, shut.wait, is_decided=False)
         state, told = app.state, tuple[Manifest, ...]()
@@ -204,7 +205,7 @@ class Pipeline:
             told = (events.started(app, state),)
         assert state is not None
         if state.progress is Progress.TERMINATING or is_removed(app):
-            said = f"operation terminated; what it began may still run: {shut.said}"
+            said = f"operation terminated; resources that it created may still be running: {shut.said}"
             state = replace(state, progress=Progress.FAILED, message=said, finished=written(self.now()))
             return Operation(state, 0.0, is_over=True, events=(*told, events.completed(app, state)), is_decided=False)
         state = replace(state, message=f"waiting for {shut.said}")
@@ -230,7 +231,7 @@ class Pipeline:
             said = load_error_text(error)
             revisions = (error.last_good,) if isinstance(error, SourceError) and error.last_good else ()
             look = unknown(app, [Condition(ConditionType.COMPARISON_ERROR, said)], revisions)
-            # argo: how what lives fares is told, also where nobody knows what Git asks for
+            # argo: health of the live objects is reported even if the desired state cannot be loaded
             return replace(look, health=await ground.looker.health_of_tracked(app, rules) or look.health)
         self._away.pop(app.key, None)
         try:
@@ -240,7 +241,7 @@ class Pipeline:
             return unknown(app, [Condition(ConditionType.COMPARISON_ERROR, said)], assembled.revisions)
 
     def _may_pass(self, app: Application) -> bool:
-        """argo: what is known of an application is not given up because its host is away for a moment."""
+        """argo: a known sync status is kept while the Git host is unreachable for a moment."""
         known = mapping(app.status.get("sync")).get("status") in (SyncStatus.SYNCED, SyncStatus.OUT_OF_SYNC)
         if not known or app.operation is not None or app.deleted or is_outdated(app):
             return False
@@ -250,20 +251,21 @@ class Pipeline:
     # -- deletion --------------------------------------------------------------------------------------------------
 
     async def _delete(self, ground: Ground, app: Application, project: Project, rules: Rules) -> Passed:
-        """argo: what belongs to it goes first."""
+        """argo: delete the resources of the Application before its finalizers are removed."""
         look = await self._look(ground, app, project, rules, None)
         kinds = await ground.cluster.kinds()
 
         def may_delete(manifest: Manifest) -> str:
             return why_not_delete(manifest, app, project, rules, kinds, None)
 
-        if look.resources is None and awaits_hooks(app):  # argo: no hook is passed over because its source is away
+        # argo: no deletion hook is skipped because its source cannot be loaded
+        if look.resources is None and awaits_hooks(app):
             said = "; ".join(each.message for each in look.conditions)
             return self._deleted(app, Deleted(app.finalizers, wait=AWAY, error=f"{UNKNOWN_HOOKS}: {said}"))
         known = look.live or ground.looker.tracked(app, rules)
         try:
             live = await ground.looker.belongings(app, known, rules, kinds)
-        except UserError as error:  # nothing is left behind because nobody can see it
+        except UserError as error:  # keep the finalizers: objects that cannot be read may still exist
             return self._deleted(app, Deleted(app.finalizers, wait=AWAY, error=str(error)))
         try:
             found = await delete_further(
@@ -280,13 +282,13 @@ class Pipeline:
         return self._deleted(app, found)
 
     def _deleted(self, app: Application, found: Deleted) -> Passed:
-        """What a step of a deletion came to."""
+        """Build the patch and the Event for one step of the deletion."""
         patch: dict[str, Any] = {}
         if found.finalizers != app.finalizers:
             patch["metadata"] = {"finalizers": list(found.finalizers)}
         error = [Condition(ConditionType.DELETION_ERROR, found.error)] if found.error else []
         before = app.status.get("conditions") or []
-        is_tried_again = not found.error and found.finalizers == app.finalizers  # what went wrong is still the news
+        is_tried_again = not found.error and found.finalizers == app.finalizers  # keep the condition of the last error
         settled = set() if is_tried_again else {ConditionType.DELETION_ERROR}
         after = conditions_wire(before, error, settled, written(self.now()))
         if after != before:
@@ -312,13 +314,13 @@ class Pipeline:
         return Operation(step.state, 0.0 if over else step.wait, is_over=over, events=ended)
 
     def _why_end(self, ground: Ground, app: Application, project: Project, rules: Rules, look: Look) -> str:
-        """Why the operation that runs is to be terminated; empty where it goes on."""
+        """Return why the running operation must be terminated; empty if it goes on."""
         if is_removed(app):
             return REMOVED
         return why_superseded(app, look, self._target(app, look), project, rules, ground.cache, self.now())
 
     def _refused(self, app: Application, broken: Sequence[Condition]) -> Operation:
-        """argo: an operation of an application that is not valid ends before it begins."""
+        """argo: an operation of an invalid Application ends before it starts."""
         if app.operation is None and not is_removed(app):
             return Operation(app.state)
         now, state = self.now(), app.state
@@ -343,14 +345,14 @@ class Pipeline:
     async def _automatic(
         self, ground: Ground, app: Application, project: Project, rules: Rules, look: Look
     ) -> Operation:
-        """Whether a sync begins by itself."""
+        """Start an automated sync if one is due and allowed."""
         has_errors = any(each.type is ConditionType.COMPARISON_ERROR for each in look.conditions)
         if not look.is_whole or has_errors:
             return Operation(app.state)
         target, hold = self._target(app, look), read_hold(app.annotations)
         decision = decide(app, standing(app, look), target, self.now(), rules.heal)
         if decision is not None and not verdict(project.windows, app, self.now(), is_manual=False).is_allowed:
-            # argo: while a window is in the way nothing is found out, and what was told before stays
+            # argo: while a sync window blocks, nothing is decided, and earlier conditions stay
             wait = None if isinstance(decision, Refusal) else CLOSED
             return Operation(app.state, wait, is_decided=False)
         match decision:
@@ -366,7 +368,7 @@ class Pipeline:
         return Operation(app.state)
 
     def _target(self, app: Application, look: Look) -> Target:
-        """argo: with manifest-generate-paths it may be known that a new revision holds nothing new."""
+        """argo: with manifest-generate-paths, a new revision may be known to contain no changes."""
         revisions, state = look.assembled.revisions, app.state
         if state is None or not state.has_result or not app.annotations.get(names.MANIFEST_GENERATE_PATHS):
             return Target(revisions)

@@ -1,7 +1,7 @@
-"""What sources ask for, remembered as long as nothing that was read for it has changed.
+"""Caches rendered sources until a file or setting that was read for them changes.
 
-In: an application, one of its sources, checkouts. Out: Rendered. Never: renders twice what gives the same; fetches a
-remote base that the project does not allow.
+In: an Application, one of its sources, checkouts. Out: Rendered. Never: renders again what gives the same manifests;
+fetches a remote base that the project does not permit.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from argosy.gitops.render import BuildSettings, are_current, build_environment, 
 from argosy.isolation.backoff import backoff_seconds
 from argosy.kube.names import ResourceKey
 
-log = logging.getLogger("argosy.gitops.render")  # who reads logs looks for it there
+log = logging.getLogger("argosy.gitops.render")  # the logger name that users filter by
 MOST_REMEMBERED: Final = 20_000
 MOST_REMOTES: Final = 100
 MOST_CARRIED: Final = 100
-TRIED_AGAIN: Final = 300.0  # what failed may have failed for lack of memory, which nobody can tell from here
-FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 10.0, 600.0  # after a render that used up its worker
+TRIED_AGAIN: Final = 300.0  # seconds; a render may have failed for lack of memory
+FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 10.0, 600.0  # seconds; after a render that exhausted its worker
 
 Fetched = Mapping[tuple[str, str], Tree]
-FetchRemote = Callable[[str, str], Awaitable[Checkout]]  # address and ref of a remote base; raises where it may not
+FetchRemote = Callable[[str, str], Awaitable[Checkout]]  # URL and ref of a remote base; raises if it is not permitted
 
 
 class Crew(Protocol):
@@ -53,7 +53,7 @@ class RemoteWanted(ArgosyError):
 
 @dataclass(frozen=True)
 class Remotes:
-    """Remote bases for a worker: those that are here, and a word for each that is not."""
+    """The remote bases for a worker: returns those that were fetched, and raises RemoteBaseNeeded for others."""
 
     known: Fetched
 
@@ -66,7 +66,7 @@ class Remotes:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One source of an application, checked out."""
+    """One source of an Application with its checkout."""
 
     app: Application
     source: Source
@@ -91,7 +91,7 @@ def _about(app: Application) -> tuple[Any, ...]:
 
 
 def digest_source(app: Application, source: Source, settings: BuildSettings) -> str:
-    """Of all that decides besides files: equal digests and equal files give equal manifests."""
+    """Digest all inputs except files: equal digests and equal files give equal manifests."""
     words = orjson.dumps((*_about(app), dict(source.wire)), option=orjson.OPT_SORT_KEYS)
     words += repr(settings).encode()
     return hashlib.sha256(words).hexdigest()
@@ -103,9 +103,9 @@ class _Known:
     revisions: tuple[str, ...]
     rendered: Rendered | None
     error: UserError | None = None
-    until: float = 0.0  # when it is tried again, by the monotonic clock
-    exhausted: int = 0  # how often in a row it used up its worker
-    carried: tuple[str, ...] = ()  # revisions before this one that gave the same
+    until: float = 0.0  # monotonic time of the next try
+    exhausted: int = 0  # how often in a row it exhausted its worker
+    carried: tuple[str, ...] = ()  # earlier revisions with the same manifests
 
 
 def _utc_now() -> datetime:
@@ -116,22 +116,22 @@ class Renders:
     def __init__(
         self, crew: Crew, clock: Callable[[], float] = time.monotonic, now: Callable[[], datetime] = _utc_now
     ) -> None:
-        """`clock` measures, `now` is for people."""
+        """`clock` is monotonic; `now` is for messages."""
         self._crew, self._clock, self._now = crew, clock, now
         self._known: OrderedDict[tuple[ResourceKey, int], _Known] = OrderedDict()
         self._digests: dict[tuple[ResourceKey, int], tuple[Source, BuildSettings, tuple[Any, ...], str]] = {}
-        self.control_namespace = ""  # Applications there are named without it
-        self.count = 0  # of renders that were really done
+        self.control_namespace = ""  # messages omit this namespace
+        self.count = 0  # renders that were executed
 
     async def render(self, asked: Asked, number: int, fetch: FetchRemote, *, afresh: bool = False) -> Rendered:
-        """`number` tells the sources of an application apart; `afresh` trusts nothing that is remembered."""
+        """Return the cached render, or render the source. `number` is its index; `afresh` ignores the cache."""
         place = (asked.app.key, number)
         digest = self._digest(asked, place)
         known = None if afresh else self._known.get(place)
         if known is not None and known.digest == digest:
             is_same = known.revisions == asked.revisions
             if known.error is not None and is_same and self._clock() < known.until:
-                raise copy.copy(known.error)  # one that is raised often keeps the frames of every time
+                raise copy.copy(known.error)  # a copy, because a raised error collects tracebacks
             if known.rendered is not None:
                 if is_same and not _remote_places(known.rendered, asked):
                     return known.rendered
@@ -144,7 +144,12 @@ class Renders:
         except RenderError as error:
             until = self._clock() + TRIED_AGAIN
             self._remember(place, _Known(digest, asked.revisions, None, copy.copy(error), until))
-            log.info("%s: manifests cannot be generated at %s: %s", asked.app.name, asked.checkout.revision, error)
+            log.info(
+                "manifest generation failed: app=%s revision=%s error=%s",
+                asked.app.name,
+                asked.checkout.revision,
+                error,
+            )
             raise
         except LimitError as error:
             if not error.exhausted:
@@ -153,10 +158,10 @@ class Renders:
             times = known.exhausted + 1 if known is not None and is_repeated else 1
             raise self._backed_off(error, asked, place, digest, times) from None
         log.info(
-            "%s: %s of %s at %s gives %s manifests by %s",
+            "manifests generated: app=%s path=%s repo=%s revision=%s manifests=%s tool=%s",
             asked.app.name,
             asked.source.path or asked.source.chart or ".",
-            asked.source.repo_url,  # it was checked out, so no password is in it
+            asked.source.repo_url,  # a URL that was checked out contains no password
             asked.checkout.revision,
             len(rendered.manifests),
             rendered.tool,
@@ -167,7 +172,7 @@ class Renders:
     def _backed_off(
         self, error: LimitError, asked: Asked, place: tuple[ResourceKey, int], digest: str, times: int
     ) -> LimitError:
-        """Remember a render that used up its worker; return the error with the time of the next try."""
+        """Remember a render that exhausted its worker; return the error with the time of the next try."""
         seconds = backoff_seconds(times, FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS)
         at = (self._now() + timedelta(seconds=seconds)).strftime("%H:%M:%S")
         key = asked.app.key
@@ -178,9 +183,7 @@ class Renders:
             f"{error.message}; render {error.exhausted} ({_ordinal(times)} time); next try {at} UTC; "
             f"retry now: argosy app get {name} --hard-refresh"
         )
-        self._remember(
-            place, _Known(digest, asked.revisions, None, copy.copy(told), self._clock() + seconds, times)
-        )
+        self._remember(place, _Known(digest, asked.revisions, None, copy.copy(told), self._clock() + seconds, times))
         log.warning(
             "render %s: app=%s revision=%s times=%s retry_seconds=%g",
             error.exhausted, asked.app.name, asked.checkout.revision, times, seconds,
@@ -188,16 +191,16 @@ class Renders:
         return told
 
     def retry_seconds(self, app: Application) -> float | None:
-        """Seconds until a render of the Application that used up its worker is tried again; None if none is put off.
+        """Return the seconds until an exhausted render of the Application is retried; None if none is waiting.
 
-        A retry that is due counts no more: if the pass fails before it renders, nothing replaces what is remembered.
+        A retry that is due does not count: if the pass fails before it renders, the entry stays as it is.
         """
         places = [self._known.get((app.key, number)) for number in range(len(app.sources))]
         waits = [known.until - self._clock() for known in places if known is not None and known.exhausted]
         return min((wait for wait in waits if wait > 0), default=None)
 
     def _digest(self, asked: Asked, place: tuple[ResourceKey, int]) -> str:
-        """The last one, where it is of the very same values."""
+        """Return the cached digest if its inputs are identical."""
         known = self._digests.get(place)
         if known is not None and known[0] is asked.source and known[1] is asked.settings and known[2] == asked.about:
             return known[3]
@@ -206,7 +209,7 @@ class Renders:
         return digest
 
     def is_touched(self, asked: Asked, number: int) -> bool:
-        """Whether it must be rendered anew, as far as that can be told without asking anybody."""
+        """True if the source must be rendered again, as far as that is known without network access."""
         known = self._known.get((asked.app.key, number))
         if known is None or known.rendered is None or _remote_places(known.rendered, asked):
             return True
@@ -216,13 +219,13 @@ class Renders:
         return not are_current(known.rendered.inputs, trees, environment)
 
     def peek(self, app: ResourceKey, sources: int) -> tuple[object, ...]:
-        """Return what is remembered of that many sources. The same values as long as nothing else is remembered."""
+        """Return the cache entries of that many sources, to compare by identity."""
         return tuple(self._known.get((app, number)) for number in range(sources))
 
     def find_rendered(
         self, app: Application, settings: BuildSettings, revisions: Sequence[str]
     ) -> tuple[Rendered, ...] | None:
-        """Return what is remembered of all sources at these revisions. None if a part is missing. Renders nothing."""
+        """Return the cached renders of all sources at these revisions. None if one is missing. Renders nothing."""
         if len(revisions) != len(app.sources):
             return None
         found = []
@@ -239,7 +242,7 @@ class Renders:
         return tuple(found)
 
     def is_carried(self, app: ResourceKey, number: int, revision: str) -> bool:
-        """Whether this revision gave what the newest gives, and none between them gave anything else."""
+        """True if this revision gave the same manifests as the newest one, and so did all between them."""
         known = self._known.get((app, number))
         return known is not None and revision in (*known.revisions[:1], *known.carried)
 
@@ -257,7 +260,7 @@ class Renders:
 
     async def _rendered(self, asked: Asked, fetch: FetchRemote) -> Rendered:
         fetched: dict[tuple[str, str], Tree] = {}
-        app = replace(asked.app, wire={}, status={}, operation=None, state=None)  # what travels to the worker
+        app = replace(asked.app, wire={}, status={}, operation=None, state=None)  # reduces what is sent to the worker
         while True:
             self.count += 1
             call = partial(render, refs=dict(asked.refs), fetch=Remotes(dict(fetched)))
@@ -277,7 +280,7 @@ def _ordinal(number: int) -> str:
 
 
 def _remote_places(rendered: Rendered, asked: Asked) -> list[str]:
-    """Remote bases among what was read: they change though no revision of the application's own does."""
+    """Return the remote bases among the inputs: they may change without a new revision of the source."""
     own = {"", *(f"${alias}" for alias in asked.refs)}
     found = {each.place for each in rendered.inputs} - own
     return [place for place in found if "/" in place.rpartition("@")[0]]

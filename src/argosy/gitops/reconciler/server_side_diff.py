@@ -1,7 +1,7 @@
-"""What a server itself would make of manifests, where an application is compared so.
+"""Predicts manifests by server-side dry runs, for Applications with server-side diff.
 
-In: desired manifests, live ones, the rules. Out: answers of dry runs by key. Never: changes anything; asks twice for
-the same version of an object, unless somebody wants it so.
+In: desired manifests, live ones, the diff options. Out: responses of dry runs by key. Never: changes anything; repeats
+a dry run for the same version of an object, unless the cache was cleared.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from argosy.kube.objects import Manifest, key_of
 
 
 class _Said(NamedTuple):
-    """What a server made of a manifest while the live one had this version."""
+    """The dry-run response for a manifest while the live object had this version."""
 
     manifest: Manifest
     version: object
@@ -28,7 +28,7 @@ class _Said(NamedTuple):
 
 class Predictions:
     def __init__(self) -> None:
-        self._said: dict[ResourceKey, dict[ResourceKey, _Said]] = {}  # by application
+        self._said: dict[ResourceKey, dict[ResourceKey, _Said]] = {}  # by Application
 
     def forget(self, app: ResourceKey) -> None:
         self._said.pop(app, None)
@@ -41,10 +41,10 @@ class Predictions:
         rules: CompareRules,
         acting: Callable[[], Cluster],
     ) -> dict[ResourceKey, Manifest]:
-        """argo: none but where server-side diff is asked for; what is new needs no asking."""
+        """argo: only with server-side diff; objects that do not exist yet need no prediction."""
         if not rules.server_side:
             return {}
-        cluster = acting()  # argo: a dry run needs the rights of the sync
+        cluster = acting()  # argo: a dry run uses the rights of the sync
         known, said = self._said.get(app, {}), dict[ResourceKey, _Said]()
         for manifest in desired:
             if not manifest["metadata"].get("name") or (key := key_of(manifest)) not in live or is_hook(manifest):
@@ -56,7 +56,7 @@ class Predictions:
             try:
                 answer = await cluster.apply(manifest, manager=FIELD_MANAGER, force=True, dry_run=True)
             except ClusterError:
-                continue  # what the server refuses is compared without it, and refused again when it is synced
+                continue  # compared without a prediction; the sync will report the refusal
             said[key] = _Said(manifest, version, answer)
         self._said[app] = said
         return {key: each.answer for key, each in said.items()}

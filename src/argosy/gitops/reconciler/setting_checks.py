@@ -1,7 +1,7 @@
-"""Checks of settings that other parts than the controller read: the server, notifications, notebooks.
+"""Checks settings that other parts than the controller read: the server, notifications, notebooks.
 
-In: the data of a ConfigMap. Out: what is wrong with a value, as the end of a sentence. Never: says which value holds
-meanwhile; the parts that read a value pass over what they cannot read.
+In: the data of a ConfigMap. Out: what is wrong with a value, as the end of a sentence. Never: says which value is used
+meanwhile; the parts that read a value ignore an invalid one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from argosy.kube.objects.boolean_text import parse_switch
 from argosy.kube.objects.port_list import parse_ports
 from argosy.kube.schema import quantity
 
-Check = Callable[[str], str]  # a value that is not empty → what is wrong with it, or nothing
+Check = Callable[[str], str]  # a non-empty value → what is wrong with it, or ""
 PROXIES, HOSTS = "server.proxies", "notifications.hosts"
 OVERRIDE: Final = "application.sync.requireOverridePrivilegeForRevisionSync"
 ADMIN_ENABLED: Final = "admin.enabled"
@@ -46,12 +46,12 @@ def _check_duration(value: str) -> str:
     try:
         seconds_of(value)
     except ValueError:
-        return "is no duration; write it as 30s, 5m or 1h30m"
+        return "is not a duration; write it as 30s, 5m or 1h30m"
     return ""
 
 
 def _check_number(value: str) -> str:
-    return "" if re.fullmatch(r"[0-9]{1,4}", value) and int(value) else "is no number from 1 to 9999"
+    return "" if re.fullmatch(r"[0-9]{1,4}", value) and int(value) else "is not a number from 1 to 9999"
 
 
 def _check_ports(value: str) -> str:
@@ -63,7 +63,7 @@ def _check_networks(value: str) -> str:
         try:
             ipaddress.ip_network(entry, strict=False)
         except ValueError:
-            return f"has {entry!r}, which is no address or network; write one such as 10.0.0.0/8"
+            return f"has {entry!r}, which is not an address or network; write one such as 10.0.0.0/8"
     return ""
 
 
@@ -72,7 +72,7 @@ def _check_hosts(value: str) -> str:
     if not hosts:
         return "names no host; write one such as *.slack.com, or remove the key to allow every host"
     wrong = next((host for host in hosts if re.search(r"\s|/", host)), "")
-    return f"has {wrong!r}, which is no host; write hosts with commas between them" if wrong else ""
+    return f"has {wrong!r}, which is not a host; separate hosts with commas" if wrong else ""
 
 
 CHECKS: Final[Mapping[str, Mapping[str, Check]]] = {
@@ -101,7 +101,7 @@ def is_account_switch(key: str) -> bool:
 
 
 def find_wrong_values(config_map: str, data: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    """Return key, value and what is wrong, of each value in a ConfigMap that cannot be read."""
+    """Yield key, value and fault of each invalid value in a ConfigMap."""
     checks = CHECKS.get(config_map, {})
     for key in data:
         check = checks.get(key)

@@ -1,7 +1,7 @@
-"""Settings of an installation that cannot be read: which ConfigMap, which key, which value, and what is expected.
+"""Describes settings that cannot be read: ConfigMap, key, value, and what is expected.
 
-In: the data of ConfigMaps, sentences of those that read them. Out: sentences that begin with ConfigMap and key.
-Never: a value of many lines; decides which value holds meanwhile.
+In: the data of ConfigMaps, faults of their readers. Out: sentences that begin with ConfigMap and key. Never: a
+multi-line value; decides which value is used meanwhile.
 """
 
 from __future__ import annotations
@@ -45,24 +45,24 @@ SWITCHES: Final[Mapping[str, tuple[str, ...]]] = {
     "argocd-cmd-params-cm": ("controller.resource.health.persist", "controller.diff.server.side"),
 }
 # Keys that restrict what is delivered. Without a good value of one of them, no Application is synced; without one of
-# IN_CLUSTER_ENABLED, none that goes to this cluster.
+# IN_CLUSTER_ENABLED, no Application with this cluster as destination.
 RESTRICTING_KEYS: Final = (GLOBAL, EXCLUSIONS, INCLUSIONS, PROTOCOLS, IN_CLUSTER_ENABLED)
-# What holds while a key cannot be read, where that is neither the last good value nor the default.
+# What is used while a key cannot be read, if that is neither the last good value nor the default.
 _FALLBACKS: Final[Mapping[str, str]] = {
     ENABLED: "impersonation is enabled",
     IN_CLUSTER_ENABLED: "the last good value is used, and after a restart no Application is synced to this cluster",
     OVERRIDE: "a sync to another revision needs the right to override",
-    PROXIES: "what cannot be read is not trusted",
-    HOSTS: "what cannot be read allows no host",
+    PROXIES: "entries that cannot be read are not trusted",
+    HOSTS: "entries that cannot be read allow no host",
 }
-# Keys whose default holds as soon as they cannot be read. Of all others the last good value does.
+# Keys whose default is used while they cannot be read. All others keep the last good value.
 _DEFAULTED_KEYS: Final = frozenset(
     {MAX_MEMORY, OPTIONS_KEY, *(key for table in (SWITCHES, CHECKS) for keys in table.values() for key in keys)}
 )
 
 
 def find_unread_values(config_maps: ConfigMaps) -> Iterator[str]:
-    """Name values that their readers pass over in silence: booleans and quantities that are none."""
+    """Describe invalid booleans and quantities, which their readers ignore silently."""
     for name, keys in SWITCHES.items():
         for key in keys:
             value = config_maps.get(name, {}).get(key, "").strip()
@@ -79,14 +79,14 @@ def find_unread_values(config_maps: ConfigMaps) -> Iterator[str]:
 
 
 def describe_fault(error: Exception) -> str:
-    """Return the sentence of an error that a reader raised; it begins with the key, also where a line is known."""
+    """Return the message of a reader's error; it begins with the key, also if a line is known."""
     if isinstance(error, UserError) and error.line:
         return f"{error.where}: line {error.line} of its text: {error.message}"
     return str(error)
 
 
 def name_setting(fault: str, config_maps: ConfigMaps) -> str:
-    """Return the sentence with the ConfigMap before the key that it begins with, and the key's value after it."""
+    """Put the ConfigMap before the key that the fault begins with, and the key's value after it."""
     for name, data in config_maps.items():
         text = fault.removeprefix(f"{name}: ")
         key = max((key for key in data if text.startswith(f"{key}: ")), key=len, default=None)
@@ -105,12 +105,12 @@ def _shorten(value: str) -> str:
 
 
 def find_key(fault: str) -> str:
-    """Return the key that a sentence of `name_setting` is about."""
+    """Return the key that a fault of `name_setting` is about."""
     return fault.partition(": ")[2].partition(": ")[0]
 
 
 def describe_fallback(fault: str) -> str:
-    """Return what holds until a setting can be read."""
+    """Describe which value is used until the setting can be read."""
     key = find_key(fault)
     if fault.startswith("AppProject "):
         return "the project allows nothing"
@@ -135,5 +135,5 @@ class SettingFaultLog:
         current = dict.fromkeys(faults)
         for fault in current:
             if fault not in self._logged:
-                log.warning("setting cannot be read: %s; until then %s", fault, describe_fallback(fault))
+                log.warning("cannot read a setting: %s; until then %s", fault, describe_fallback(fault))
         self._logged = frozenset(current)

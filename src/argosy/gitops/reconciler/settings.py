@@ -1,6 +1,6 @@
-"""What holds for all applications right now.
+"""The settings in force for all Applications.
 
-In, out: values that the rooms read from settings, and functions of rooms that others need. Never: reads a setting.
+In, out: values that steps read from settings, and functions of one step that others need. Never: reads a setting.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ AssessAll = Callable[[Sequence[Manifest]], Awaitable[list[Assessment | None]]]
 
 @dataclass(frozen=True)
 class Rules:
-    """The settings in force. Those that cannot be read are sentences in `faults`; the last good value stays."""
+    """The settings in force. Unreadable settings are listed in `faults`; their last good value stays."""
 
     repositories: Repositories
     assess_all: AssessAll
-    remove_all: RemoveAll | None = None  # asks the real jq; where there is none, its expressions do nothing
+    remove_all: RemoveAll | None = None  # runs the real jq; without it, its expressions have no effect
     control_namespace: str = "argocd"
     build: BuildSettings = field(default_factory=BuildSettings)
     tracking: Tracking = field(default_factory=Tracking)
@@ -41,19 +41,20 @@ class Rules:
     sync: SyncSettings = field(default_factory=SyncSettings)
     projects: Mapping[str, Project] = field(default_factory=dict)
     clusters: Clusters = field(default_factory=Clusters)
-    access: AccessPolicy = field(default_factory=AccessPolicy)  # for doors that are opened to people
+    access: AccessPolicy = field(default_factory=AccessPolicy)  # RBAC for users of the web server
     impersonation: Impersonation = field(default_factory=Impersonation)
     signature_keys: Mapping[str, str] = field(default_factory=dict)
-    reconciliation: float = 120.0  # argo: seconds after which a host is asked again; 0 for never
+    reconciliation: float = 120.0  # argo: seconds after which the Git host is asked again; 0 for never
     jitter: float = 60.0
-    hard_reconciliation: float = 0.0  # argo: seconds after which everything is rendered anew; 0 for never
+    hard_reconciliation: float = 0.0  # argo: seconds after which all sources are rendered again; 0 for never
     heal: HealBackoff = field(default_factory=HealBackoff)
     asks_before_mass_prune: bool = True
-    shows_health: bool = False  # argo: whether status.resources tells of health
-    budget: Budget = field(default_factory=Budget)  # worker time of each project
+    shows_health: bool = False  # argo: True if status.resources includes health
+    budget: Budget = field(default_factory=Budget)  # worker time per project
     faults: tuple[str, ...] = ()
-    unread_restrictions: tuple[str, ...] = ()  # faults of restricting settings without a last good value: sync nothing
+    # faults of restricting settings that have no last good value: nothing is synced
+    unread_restrictions: tuple[str, ...] = ()
 
     def tenant(self, project: str) -> Tenant:
-        """On whose behalf an Application of this project is rendered and judged."""
+        """Return the tenant that pays for rendering and health checks of this project's Applications."""
         return Tenant(project, self.budget)

@@ -1,6 +1,7 @@
-"""The settings of an installation, read live from its ConfigMaps, Secrets and projects.
+"""Reads the settings of an installation live from its ConfigMaps, Secrets and AppProjects.
 
-In: the cache. Out: Rules. Never: fails for a setting that cannot be read: that is told, and the last good value holds.
+In: the cache. Out: ReconcilerSettings. Never: fails for an unreadable setting: it is reported, and the last good value
+stays.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ from argosy.languages.jq_pool import DEFAULT_JQ_SECONDS, Confined, jq_limits, re
 CONFIG_MAP: Final = GroupKind("", "ConfigMap")
 SECRET: Final = GroupKind("", "Secret")
 PROJECT: Final = GroupKind("argoproj.io", "AppProject")
-SETTINGS: Final = (CONFIG_MAP, PROJECT, SECRET)  # without these nobody knows what may be delivered, and where
+SETTINGS: Final = (CONFIG_MAP, PROJECT, SECRET)  # without these it is unknown what may be delivered, and where
 STORAGE_CLASS: Final = GroupKind("storage.k8s.io", "StorageClass")
 ARGOCD_CM, ARGOSY_CM, PARAMETERS = "argocd-cm", "argosy-cm", "argocd-cmd-params-cm"
 KNOWN_HOSTS, AUTHORITIES, GPG_KEYS = "argocd-ssh-known-hosts-cm", "argocd-tls-certs-cm", "argocd-gpg-keys-cm"
@@ -58,7 +59,8 @@ _MAPS: Final = frozenset({ARGOCD_CM, ARGOSY_CM, PARAMETERS, KNOWN_HOSTS, AUTHORI
 MASS_PRUNE: Final = "sync.massPrune"
 JQ_TIMEOUT: Final = "controller.ignore.normalizer.jq.timeout"
 BUDGET, BUDGET_WINDOW = "fairness.project.budget", "fairness.project.window"  # in argosy-cm: durations
-OBSERVED_KINDS: Final = "sync.observedGeneration"  # in argosy-cm: patterns of kinds whose stale status is not believed
+# in argosy-cm: patterns of kinds whose status counts only if it is current
+OBSERVED_KINDS: Final = "sync.observedGeneration"
 _TYPE: Final = "argocd.argoproj.io/secret-type"
 EVERYTHING_ALLOWED: Final[Mapping[str, Any]] = {
     "metadata": {"name": "default"},
@@ -89,7 +91,7 @@ class Settings:
         self._checks: tuple[dict[str, str], dict[str, str]] | None = None
         self._jq_seconds = DEFAULT_JQ_SECONDS
         self._rules = Rules(repositories, self.assess, self._remover(), control_namespace=control_namespace)
-        # The last good values of settings that restrict; None: none was read yet.
+        # The last good values of restricting settings; None: none was read yet.
         self._global_projects: str | None = None
         self._exclusions: Exclusions | None = None
         self._sources: SourceSettings | None = None
@@ -98,7 +100,7 @@ class Settings:
         self._is_stale = True
 
     def concerns(self, manifest: Manifest) -> bool:
-        """Whether a change of this manifest may change the rules."""
+        """True if a change of this object may change the settings."""
         metadata, kind = manifest["metadata"], manifest.get("kind")
         if metadata.get("namespace") != self.control_namespace:
             return kind == STORAGE_CLASS.kind
@@ -139,7 +141,7 @@ class Settings:
         exclusions = self._read_exclusions(theirs, faults)
         compare = read_compare_settings(theirs, parameters)
         faults += [*tracking.faults, *compare.faults, *self._judge_by(theirs, ours)]
-        # Whose things are whose must not change because somebody misspelt it; what was told of it is told above.
+        # A typo must not change which objects are tracked; the fault is reported above.
         has_argocd_cm = self._config_map(ARGOCD_CM) is not None
         if tracking.faults or (self._has_read_tracking and not has_argocd_cm):
             tracking = before.tracking
@@ -159,7 +161,7 @@ class Settings:
             heal=good(partial(_heal, parameters), before.heal),
             projects=self._inheriting(projects, theirs, faults),
             clusters=replace(read_clusters(self._secrets(), theirs), has_own=self._has_own_cluster(theirs)),
-            # A ConfigMap that is missing for a moment must not give syncs the rights of the engine.
+            # A ConfigMap that is missing for a moment must not give syncs the rights of the controller.
             impersonation=read_impersonation(theirs) if has_argocd_cm else before.impersonation,
             signature_keys=self._data(GPG_KEYS),
             reconciliation=good(partial(_seconds, theirs, "timeout.reconciliation", 120.0), before.reconciliation),
@@ -177,7 +179,7 @@ class Settings:
         return replace(rules, faults=tuple(faults), unread_restrictions=tuple(unread))
 
     def _remover(self, jq_seconds: float = DEFAULT_JQ_SECONDS) -> RemoveAll:
-        """With a backoff of its own: an expression that took too long before has more time now, or less."""
+        """Use a new backoff: an expression that timed out before has another timeout now."""
         return partial(remove_confined, pool=self._confined, backoff=ScriptBackoff(), limits=jq_limits(jq_seconds))
 
     def _config_map(self, name: str) -> Manifest | None:
@@ -192,7 +194,7 @@ class Settings:
         return [each for each in found if _TYPE in (each["metadata"].get("labels") or {})]
 
     def webhook_secrets(self) -> WebhookSecrets:
-        """Read when they are needed: nobody keeps them."""
+        """Read the webhook secrets when needed; they are not kept in memory."""
         found = self._cache.get(ResourceKey("", "Secret", self.control_namespace, ARGOCD_SECRET)) or {}
         return read_webhook_secrets({name: _decoded(text) for name, text in (found.get("data") or {}).items()})
 
@@ -204,12 +206,12 @@ class Settings:
             try:
                 projects[name] = read_project(manifest, f"AppProject {name}")
             except UserError as error:
-                projects.pop(name, None)  # one that cannot be read allows nothing
+                projects.pop(name, None)  # an unreadable project permits nothing
                 faults.append(str(error))
         return projects, faults
 
     def _unread_keys(self) -> set[str]:
-        """Return the keys of restricting settings of which no good value was read."""
+        """Return the keys of restricting settings that have no good value yet."""
         return {
             *([GLOBAL] if self._global_projects is None else ()),
             *([EXCLUSIONS, INCLUSIONS] if self._exclusions is None else ()),
@@ -217,7 +219,7 @@ class Settings:
         }
 
     def _has_own_cluster(self, theirs: Mapping[str, str]) -> bool:
-        """Return the last good value where it cannot be read; without one, nothing goes to the engine's own cluster."""
+        """Return the last good value if it is unreadable; without one, nothing is delivered to the own cluster."""
         if self._config_map(ARGOCD_CM) is None:  # missing for a moment, or not listed yet
             return self._is_own_enabled is not False
         is_enabled = is_own_cluster_enabled(theirs)
@@ -235,8 +237,8 @@ class Settings:
         return exclusions
 
     def _read_sources(self, ours: Mapping[str, str], before: SourceSettings, faults: list[str]) -> SourceSettings:
-        """Return the last good value where one cannot be read; without one, no protocol that is not named."""
-        is_missing = self._config_map(ARGOSY_CM) is None  # for a moment, or it is not listed yet
+        """Return the last good value if one is unreadable; without one, only protocols that are named explicitly."""
+        is_missing = self._config_map(ARGOSY_CM) is None  # missing for a moment, or not listed yet
         if is_missing and self._sources is not None:
             return self._sources
         try:
@@ -259,7 +261,7 @@ class Settings:
     def _inheriting(
         self, projects: Mapping[str, Project], theirs: Mapping[str, str], faults: list[str]
     ) -> Mapping[str, Project]:
-        """Return the projects with what globalProjects adds; without a good value of it they allow nothing."""
+        """Apply globalProjects to the projects; without a good value of it, all projects permit nothing."""
         if self._config_map(ARGOCD_CM) is None:  # missing for a moment, or not listed yet
             return inherited(projects, {GLOBAL: self._global_projects or ""})
         try:
@@ -285,21 +287,21 @@ class Settings:
 
     def _judge_by(self, theirs: dict[str, str], ours: dict[str, str]) -> tuple[str, ...]:
         customizations = from_config_maps(theirs, ours)
-        if self._checks != (theirs, ours):  # what was judged by the same checks is still true
+        if self._checks != (theirs, ours):  # with the same checks, cached assessments stay valid
             self._assessor = Assessor(Rulebook(customizations), self._confined)
             self._checks = (theirs, ours)
             self._check_failures.forget()
         return customizations.faults
 
     async def assess(self, manifests: Sequence[Manifest], there: CacheReader | None = None) -> list[Assessment | None]:
-        """`there`: of the cluster that they are in, where that is another."""
+        """Assess objects; `there` is the cache of their cluster, if it is not the control cluster."""
         facts = facts_from((there or self._cache).list(STORAGE_CLASS))
         assessments = await self._assessor.assess_all(manifests, facts)
         self._check_failures.log_failures(manifests, assessments)
         return assessments
 
     def localised(self, there: CacheReader, server: str, rules: Rules) -> Rules:
-        """The rules as they hold in another cluster: its facts, and what is excluded there."""
+        """Return the settings for another cluster: its facts and exclusions."""
         return replace(
             rules,
             assess_all=partial(self.assess, there=there),
@@ -310,11 +312,11 @@ class Settings:
         return self._cache.get(ResourceKey("", "Secret", self.control_namespace, name))
 
     def programs(self) -> frozenset[str]:
-        """Those that may be run to be let into a cluster."""
+        """Return the programs that may be run to authenticate to a cluster."""
         return programs_of(self._data(ARGOSY_CM))
 
     def max_memory(self) -> int:
-        """Bytes that lists and watches of one other cluster may take."""
+        """Return the bytes that lists and watches of one other cluster may use."""
         return max_memory_of(self._data(ARGOSY_CM))
 
 
@@ -338,10 +340,10 @@ def _budget(ours: Mapping[str, str]) -> Budget:
 
 
 def _asks(ours: Mapping[str, str]) -> bool:
-    """Before an automated sync deletes most of what there is."""
+    """True if an automated sync needs confirmation before it prunes most of the objects."""
     word = ours.get(MASS_PRUNE, "ask").strip()
     if word not in ("ask", "allow"):
-        raise UserError(f"{word!r} is neither; write ask or allow", where=f"{ARGOSY_CM}: {MASS_PRUNE}")
+        raise UserError(f"{word!r} is not valid; write ask or allow", where=f"{ARGOSY_CM}: {MASS_PRUNE}")
     return word == "ask"
 
 
@@ -361,7 +363,7 @@ def _seconds(data: Mapping[str, str], name: str, usual: float) -> float:
 
 
 def _jq_seconds(parameters: Mapping[str, str]) -> float:
-    """argo: a duration with a unit; 0 is the default, and so is a number without a unit, which Go does not read."""
+    """argo: a duration with a unit; 0 is the default, and so is a number without a unit, which Go does not parse."""
     text = parameters.get(JQ_TIMEOUT, "").strip()
     if text.isdecimal() and text.strip("0"):
         raise UserError(f"{text!r} has no unit; write {text}s", where=JQ_TIMEOUT)

@@ -1,7 +1,7 @@
-"""What a pass found, as it is to be written into the Application.
+"""Turns the result of a pass into the patch of the Application.
 
-In: a look, where its operation stands, the rules. Out: Passed: a merge patch, Events, when to look again. Never: looks
-at a cluster; decides anything.
+In: the compared state, the operation, the settings. Out: ReconcileResult: a merge patch, Events, when to reconcile
+again. Never: reads a cluster; decides anything.
 """
 
 from __future__ import annotations
@@ -30,34 +30,34 @@ from argosy.kube.objects.timestamps import written
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """What came of a pass: a merge patch for the Application, Events, and seconds until the next look."""
+    """The result of a pass: a merge patch for the Application, Events, and seconds until the next pass."""
 
     patch: dict[str, Any] | None = None
     events: Sequence[Manifest] = ()
     wait: float | None = None
-    rest: Rest | None = None  # where nothing is left to do once the patch is written
+    rest: Rest | None = None  # set if nothing is left to do once the patch is written
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """Where an operation stands after this pass."""
+    """The operation after this pass."""
 
     state: OperationState | None
     wait: float | None = None
-    asked: OperationRequest | None = None  # that begins by itself
+    asked: OperationRequest | None = None  # of an automated sync that starts now
     is_over: bool = False
     events: tuple[Manifest, ...] = ()
     conditions: tuple[Condition, ...] = field(default_factory=tuple)
-    is_decided: bool = True  # whether it was found out if a sync begins by itself
+    is_decided: bool = True  # True if automated sync was evaluated
 
     def changes_nothing(self, app: Application) -> bool:
-        """Whether it is as it was read, and waits for nothing: the same look would find it the same again."""
+        """True if the operation is as it was read and waits for nothing, so that another pass would change nothing."""
         return self.state is app.state and not self.is_over and (self.wait, self.asked, self.events) == (None, None, ())
 
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Of which nothing comes. As long as these are the same, nothing will."""
+    """The inputs of a pass that left nothing to do. While they are the same, no pass is needed."""
 
     app: Application
     look: Look
@@ -75,7 +75,7 @@ class Reporter:
         self._summaries: dict[ResourceKey, tuple[Any, Mapping[str, str], dict[str, Any]]] = {}
 
     def stir(self, app: ResourceKey) -> None:
-        """Something below what it manages has changed."""
+        """Forget the summary, because a child of a managed object changed."""
         self._summaries.pop(app, None)
 
     def reported(
@@ -87,7 +87,7 @@ class Reporter:
         refresh: str | None,
         ground: Ground | None = None,
     ) -> Passed:
-        """`ground`: where it was looked at; none where nobody looked."""
+        """Build the patch. `destination` is None if nothing was compared."""
         patch: dict[str, Any] = {}
         report = self._report(app, rules, look, operation)
         if ground is not None and look.resources is not None:
@@ -99,7 +99,7 @@ class Reporter:
         elif operation.is_over:
             patch["operation"] = None
         if refresh is not None:
-            # argo: taken away only if nobody has asked again meanwhile; here the version of what was read tells that
+            # argo: removed only if it was not set again meanwhile; here the resourceVersion of the patch ensures that
             answered = [each for each in (names.REFRESH, names.REFRESH_TIMESTAMP) if each in app.annotations]
             patch["metadata"] = {"annotations": dict.fromkeys(answered)}
         if look.is_whole and (kept := finalizers_for(app, look.comparison.hooks)) != app.finalizers:
@@ -130,7 +130,7 @@ class Reporter:
         )
 
     def _summary(self, ground: Ground, app: Application, look: Look) -> dict[str, Any]:
-        """Of the same things it is the same; whoever changes something below them stirs it."""
+        """Return the cached summary for the same live objects; `invalidate` drops it if a child changes."""
         known = self._summaries.get(app.key)
         if known is not None and known[0] is look.live and known[1] == app.annotations:
             return known[2]

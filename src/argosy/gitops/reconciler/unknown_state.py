@@ -1,7 +1,7 @@
-"""How an application stands where it could not be looked at as a whole, and which conditions a look answers for.
+"""Builds the state of an Application that could not be compared, and names the conditions that a pass owns.
 
-In: an application, its project, the rules, what went wrong. Out: conditions; a Look that says Unknown. Never: hides a
-condition that nobody looked into.
+In: an Application, its project, the settings, errors. Out: conditions; an AppState with status Unknown. Never: drops a
+condition that the pass did not evaluate.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ OF_LOOK: Final = OF_SOURCE | {ConditionType.ORPHANED_RESOURCE_WARNING}
 
 
 def looked_for(look: Look, *, is_decided: bool) -> frozenset[ConditionType]:
-    """`is_decided`: whether it was found out if a sync begins by itself."""
+    """Return the condition types that this pass evaluated; `is_decided`: it also evaluated automated sync."""
     if look.is_invalid:
         return OF_SPEC
     own = OF_LOOK if look.resources is not None else OF_SOURCE
@@ -42,7 +42,7 @@ def looked_for(look: Look, *, is_decided: bool) -> frozenset[ConditionType]:
 
 
 def invalid(app: Application, project: Project | None, rules: Rules) -> list[Condition]:
-    """What is wrong with the Application itself."""
+    """Return the errors of the Application itself."""
     placed = rules.clusters.placed(app)
     clusters = rules.clusters if project is not None and project.only_scoped_clusters else None
     said = violations(
@@ -60,7 +60,7 @@ def invalid(app: Application, project: Project | None, rules: Rules) -> list[Con
 
 
 def unread_restrictions(rules: Rules) -> list[Condition]:
-    """Return a condition for each restricting setting that was never read: nobody knows what it forbids."""
+    """Return a condition for each restricting setting that was never read, because its limits are unknown."""
     return [
         Condition(ConditionType.UNKNOWN_ERROR, f"{fault}; until then no Application is synced")
         for fault in rules.unread_restrictions
@@ -68,7 +68,7 @@ def unread_restrictions(rules: Rules) -> list[Condition]:
 
 
 def standing(app: Application, look: Look) -> Comparison:
-    """argo: what the namespace is to carry is in no manifest; where that has changed, the application is OutOfSync."""
+    """argo: an Application is OutOfSync if managedNamespaceMetadata changed, which is in no manifest."""
     asked = mapping(mapping(app.wire.get("spec")).get("syncPolicy")).get("managedNamespaceMetadata")
     state = app.state
     if asked is None or state is None or not state.has_result or not look.is_whole:
@@ -81,18 +81,16 @@ def standing(app: Application, look: Look) -> Comparison:
 def unknown(
     app: Application, conditions: Sequence[Condition], revisions: tuple[str, ...] = (), *, is_invalid: bool = False
 ) -> Look:
-    """argo: where something cannot be found out, all of it is Unknown; of a valid one what is known of health stays."""
+    """argo: if something cannot be determined, the whole status is Unknown; a valid Application keeps its health."""
     word = "" if is_invalid else mapping(app.status.get("health")).get("status")
     health = Health(word) if word in set(Health) else Health.UNKNOWN
     nothing = Assembled(app.sources, revisions, ())
     comparison = replace(Comparison(), status=SyncStatus.UNKNOWN)
-    return Look(
-        nothing, comparison, {}, health=Assessment(health), conditions=tuple(conditions), is_invalid=is_invalid
-    )
+    return Look(nothing, comparison, {}, health=Assessment(health), conditions=tuple(conditions), is_invalid=is_invalid)
 
 
 def known_revisions(app: Application) -> tuple[str, ...]:
-    """Those that it was compared with last."""
+    """Return the revisions of the last comparison."""
     sync = mapping(app.status.get("sync"))
     found = sync.get("revisions") if app.has_many_sources else [sync.get("revision")]
     return tuple(str(each or "") for each in found) if isinstance(found, list) and any(found) else ()

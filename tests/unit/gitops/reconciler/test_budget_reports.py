@@ -235,7 +235,7 @@ async def test_a_write_that_is_refused_is_logged_once_and_tried_again_ever_more_
     with caplog.at_level(logging.WARNING), suppress(asyncio.CancelledError):
         await scene.reporter.run()
     assert [record.getMessage() for record in caplog.records if "budgets" in record.getMessage()] == [
-        "cannot publish budgets of projects: configmaps is forbidden (403)"
+        "cannot publish project budgets: error=configmaps is forbidden (403)"
     ]
     sleeps = scene.clock.sleeps
     assert sleeps == sorted(sleeps) and sleeps[0] > 5.0 and sleeps[5] > 100.0

@@ -1,7 +1,7 @@
-"""Applications that several controllers share: whose one is, and the number that each new owner raises.
+"""Claims Applications that several replicas share, with a fencing number that each new owner raises.
 
-In: an Application, the members that share the work. Out: the same with a fence of ours. Never: lets a step begin on
-what another has, or on an Application that was read before another had it.
+In: an Application, the members that share the work. Out: the Application with our fence. Never: starts a pass on an
+Application that another member owns, or that was read before another member owned it.
 """
 
 from __future__ import annotations
@@ -17,44 +17,44 @@ from argosy.kube.objects import Manifest, key_of
 
 
 def name_of(key: ResourceKey) -> str:
-    """What is shared out: not the cluster that it is delivered to, so a large one is everybody's work."""
+    """Return the name to shard by: the Application, not its destination, so that all members share a large cluster."""
     return f"{key.namespace}/{key.name}"
 
 
 class Claims:
     def __init__(self, members: Members) -> None:
         self.members = members
-        self._fences: dict[ResourceKey, str] = {}  # what we wrote into those that are ours
-        self._ours: set[ResourceKey] = set()  # as of the last change, and what was claimed since
+        self._fences: dict[ResourceKey, str] = {}  # the fences that we wrote
+        self._ours: set[ResourceKey] = set()  # as of the last update, plus later claims
 
     def has(self, key: ResourceKey) -> bool:
-        """Whether it is ours, also where nobody works on it: one that is paused is never claimed."""
+        """True if this member owns it, also if it is never reconciled, such as a paused one."""
         return self.members.standing(name_of(key)) is not Standing.ELSEWHERE
 
     def forget(self, key: ResourceKey) -> None:
-        """It is gone."""
+        """Drop the state of a deleted Application."""
         self._fences.pop(key, None)
         self._ours.discard(key)
 
     @contextmanager
     def step(self, key: ResourceKey) -> Iterator[Standing]:
-        """Where it is ours, whatever the step changes is refused as soon as it is not."""
+        """While the context is open, writes are refused as soon as ownership is lost."""
         with self.members.step(name_of(key)) as standing:
             yield standing
 
     def changed(self, keys: Iterable[ResourceKey]) -> tuple[set[ResourceKey], set[ResourceKey]]:
-        """Of all there are, those that are ours since the last time, and those that are no longer."""
+        """Return the keys that this member gained and those that it lost since the last call."""
         ours = {key for key in keys if self.has(key)}
         come, gone = ours - self._ours, self._ours - ours
         self._ours = ours
         for key in gone:
-            self._fences.pop(key, None)  # it is claimed anew: another may have had it meanwhile
+            self._fences.pop(key, None)  # it is claimed again later, because another member may own it meanwhile
         return come, gone
 
     async def claim(self, app: Manifest, cluster: Cluster) -> Manifest:
-        """The Application with our fence. Raises Conflict where it is not what we read: another had it, or edited it.
+        """Return the Application with our fence. Raises Conflict if it is not the version that was read.
 
-        From here on each write with the version that was read shows that nobody has claimed it since.
+        Later writes with the version that was read prove that no other member has claimed it since.
         """
         key, metadata = key_of(app), app["metadata"]
         held = str((metadata.get("annotations") or {}).get(names.FENCE) or "")
@@ -65,7 +65,7 @@ class Claims:
         patch = {"metadata": {"resourceVersion": version, "annotations": {names.FENCE: fence}}}
         claimed = await cluster.patch(key, patch, kind_of_patch=PatchKind.MERGE)
         self._fences[key] = fence
-        if self.has(key):  # else it may come back, and is to be told
+        if self.has(key):  # otherwise a later update must report it as gained
             self._ours.add(key)
         return claimed
 

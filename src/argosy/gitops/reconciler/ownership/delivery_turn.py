@@ -1,7 +1,7 @@
-"""Which Applications are the engine's to deliver, and from when on.
+"""Decides which Applications argosy delivers next to Argo CD, and from when on.
 
-In: who delivers in the cluster, an Application. Out: whether it is our turn. Never: goes on with an operation that
-another engine has begun and may still be at.
+In: the engines that deliver in the cluster, an Application. Out: the seconds until argosy may reconcile it. Never:
+continues an operation that another engine started and may still be running.
 """
 
 from __future__ import annotations
@@ -17,23 +17,27 @@ from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
 log = logging.getLogger(__name__)
-MOMENT: Final = 1.0  # seconds in which whoever has delivered it so far learns that it is not theirs any more
+MOMENT: Final = 1.0  # seconds that the previous engine needs to notice that it no longer delivers it
 
-ARGOCD: Final = "argocd"  # argo: how the names begin under which it writes
+ARGOCD: Final = "argocd"  # argo: prefix of its field managers
 
 
 class Turns:
     def __init__(self, engines: Callable[[], Engines], monotonic: Callable[[], float]) -> None:
         self._engines, self._monotonic = engines, monotonic
-        self._theirs: dict[ResourceKey, float | None] = {}  # delivered by another; since when it is ours, if it is
-        self._said: dict[ResourceKey, str] = {}  # what was wrong with it last: said once
+        # delivered by another engine; the monotonic time since which it is ours
+        self._theirs: dict[ResourceKey, float | None] = {}
+        self._said: dict[ResourceKey, str] = {}  # last warning, which is logged once
 
     def forget(self, key: ResourceKey) -> None:
         self._theirs.pop(key, None)
         self._said.pop(key, None)
 
     def wait(self, manifest: Manifest) -> float | None:
-        """Seconds until it is our turn, zero for now. None: it is not ours, until it or its neighbours change."""
+        """Return the seconds until argosy delivers it, 0 for now.
+
+        None: not ours, until the Application or engines change.
+        """
         key, engines = key_of(manifest), self._engines()
         annotations = _annotations(manifest)
         who = engines.deliverer(annotations, key.namespace)
@@ -44,7 +48,7 @@ class Turns:
                 self._theirs[key] = None
             self._said.pop(key, None)
             return None
-        if not engines.over(key.namespace):  # argo: one that is started goes on with what it finds
+        if not engines.over(key.namespace):  # argo: a controller that starts continues the operations that it finds
             self._theirs.pop(key, None)
             return 0.0
         return self._taken_over(key, manifest)
@@ -58,7 +62,7 @@ class Turns:
             return left
         if _is_under_way(manifest) and (was_theirs or _is_begun_by_argocd(manifest)):
             end = f"argosy app terminate-op {key.name}"
-            self._say(key, f"an operation of Argo CD is under way, and waited for; end it: {end}")
+            self._say(key, f"waiting for a running operation of Argo CD; terminate it with: {end}")
             return None
         self._theirs.pop(key, None)
         return 0.0
@@ -70,7 +74,7 @@ class Turns:
 
 
 def lost(apps: Iterable[Manifest], before: Engines, now: Engines) -> str:
-    """What to say of those that argosy has delivered so far and does not any more; empty where there are none."""
+    """Describe the Applications that argosy no longer delivers; empty if there are none."""
     found = []
     for each in apps:
         annotations, namespace = _annotations(each), key_of(each).namespace
@@ -81,7 +85,7 @@ def lost(apps: Iterable[Manifest], before: Engines, now: Engines) -> str:
     key, why = found[0]
     name = f"{key.namespace}/{key.name}"
     told = f"{len(found)} Applications, such as {name}, are" if len(found) > 1 else f"{name} is"
-    return f"{told} not delivered by argosy any more, but by {why}"
+    return f"{told} no longer delivered by argosy, but by {why}"
 
 
 def _annotations(manifest: Manifest) -> Mapping[str, str]:
@@ -89,12 +93,12 @@ def _annotations(manifest: Manifest) -> Mapping[str, str]:
 
 
 def _is_under_way(manifest: Manifest) -> bool:
-    """One that somebody wants to end is ended by whoever delivers now."""
+    """True if an operation runs. One that is being terminated is ended by the engine that delivers now."""
     return mapping(mapping(manifest.get("status")).get("operationState")).get("phase") == Progress.RUNNING
 
 
 def _is_begun_by_argocd(manifest: Manifest) -> bool:
-    """By who owns the field that is written once, when it begins: so it is known after a restart, too."""
+    """True if Argo CD owns startedAt, which is written once: so this is known after a restart, too."""
     for each in manifest["metadata"].get("managedFields") or ():
         fields = mapping(mapping(mapping(each.get("fieldsV1")).get("f:status")).get("f:operationState"))
         if "f:startedAt" in fields:

@@ -1,7 +1,7 @@
-"""What has become ours is claimed first, all of it, before anything of it is worked on.
+"""Claims all Applications that a replica gained, before it reconciles any of them.
 
-In: keys that are ours since a moment ago. Out: each of them claimed, then given to whoever works. Never: lets a claim
-wait behind the work on another key for longer than a few seconds; begins anything once it has been told to end.
+In: keys that this replica owns since a moment ago. Out: each key claimed, then put on the work queue. Never: delays a
+claim behind the reconciliation of another key for more than a few seconds; starts anything after it was closed.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from argosy.kube.controller.clock import Backoff
 from argosy.kube.names import ResourceKey
 
 log = logging.getLogger(__name__)
-AT_ONCE: Final = 12  # claims: small writes, of which a server takes many
-ATTEMPTS: Final = 4  # then it waits its turn among what is worked on
+AT_ONCE: Final = 12  # claims are small writes
+ATTEMPTS: Final = 4  # then its own pass claims it
 AGAIN: Final = Backoff(first=0.1, most=0.5, jitter=0.5)
-PATIENCE: Final = 3.0  # seconds that others wait for claims, so that a server that refuses them stops nobody
+PATIENCE: Final = 3.0  # passes wait so long for claims, so that a server that refuses them blocks nothing
 
 Claim = Callable[[ResourceKey], Awaitable[None]]
 
 
 class Takeover:
     def __init__(self, claim: Claim, give: Callable[[ResourceKey], None]) -> None:
-        """`claim`: once, or an error. `give`: to whoever works, claimed or not: they claim what is not."""
+        """`claim` claims once or raises. `enqueue` adds the key to the work queue, whose pass claims it if need be."""
         self._claim, self._give = claim, give
-        self._waiting: dict[ResourceKey, None] = {}  # in their order
+        self._waiting: dict[ResourceKey, None] = {}  # in insertion order
         self._under_way: set[ResourceKey] = set()
         self._wanted, self._calm = asyncio.Event(), asyncio.Event()
         self._calm.set()
@@ -39,7 +39,7 @@ class Takeover:
         self.on_calm: Callable[[], None] = lambda: None
 
     def is_calm(self) -> bool:
-        """Nothing waits for its claim, or for so long that nobody is to wait for that."""
+        """True if no claim is pending, or if claims have been pending for too long to wait for them."""
         return self._calm.is_set() or time.monotonic() > self._busy_until
 
     def add(self, keys: Iterable[ResourceKey]) -> None:
@@ -54,19 +54,19 @@ class Takeover:
             self._busy_until = time.monotonic() + PATIENCE
 
     def drop(self, key: ResourceKey) -> None:
-        """It is another's."""
+        """Remove a key that another replica owns."""
         self._waiting.pop(key, None)
         self._look()
 
     async def turn(self, key: ResourceKey) -> bool:
-        """Whether to work on it now, when there was time for claims. If not, it is given later, or nobody works."""
+        """Wait for pending claims; return True if the key may be reconciled now. Otherwise it is enqueued later."""
         if not self.is_calm():
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._calm.wait(), self._busy_until - time.monotonic())
         return not self._is_over and key not in self._waiting and key not in self._under_way
 
     async def run(self) -> None:
-        """Until cancelled, or closed: from then on nobody's turn comes."""
+        """Claim until cancelled or closed; after that no key may be reconciled."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 for _ in range(AT_ONCE):
@@ -100,9 +100,9 @@ class Takeover:
             try:
                 return await self._claim(key)
             except ArgosyError as error:
-                log.info("%s is not claimed yet: %s", key, error)
-            except Exception:  # one that cannot be claimed must not keep the others from it
-                log.exception("%s is not claimed", key)
+                log.info("claim failed, trying again: app=%s error=%s", key, error)
+            except Exception:  # a failed claim must not stop the others
+                log.exception("claim failed: app=%s", key)
                 return None
             await asyncio.sleep(AGAIN.delay(attempt))
         return None
