@@ -1,4 +1,5 @@
-"""From a comparison to a cluster that is as Git asks.
+"""Syncs a cluster with Git: a comparison becomes tasks, which run in waves.
 
-In: pairs, and what was done so far. Out: tasks in order, and an operation one step further. Never: waits or sleeps.
+In: pairs of desired and live manifests, and the operation so far. Out: ordered tasks, and the operation one step
+further. Never: waits or sleeps.
 """

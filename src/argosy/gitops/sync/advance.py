@@ -1,11 +1,11 @@
-"""An operation one call further: as far as it can go without waiting.
+"""Advances a sync operation by one call, as far as it can go without waiting.
 
-In: the operation as it was last written, its tasks, a cluster, and functions of other rooms. Out: the operation as it
-is to be written now, and when to call again. Never: waits or sleeps.
+In: the operation as it was last written, its tasks, a cluster, and functions of other steps. Out: the operation as it
+must be written now, and when to call again. Never: waits or sleeps.
 
-A process may be killed before or after any call to the cluster, and is then started again with the state that was
-written last. Therefore: whatever is applied twice is unchanged the second time; a hook bears the mark of its operation
-and is made once; it is kept by a finalizer until its end has been written, and only deleted in a later call.
+The process may be killed before or after any call to the cluster, and restarts with the state that was written last.
+Therefore a second apply changes nothing; a hook carries the mark of its operation and is created once; a finalizer
+keeps it until its result has been written, and it is deleted only in a later call.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from argosy.kube.client import Catalog, Cluster, Propagation
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects.timestamps import CLOCK_SKEW, written
 
-RUNNING = "one or more tasks are running"  # argo: its words, as all that follow
+RUNNING = "one or more tasks are running"  # argo: these messages are Argo CD's
 UNSUCCESSFUL = "one or more synchronization tasks completed unsuccessfully"
 NOT_APPLIED = "one or more objects failed to apply"
 TOO_LATE = "operation is terminating due to timeout"
@@ -44,7 +44,7 @@ TOO_LATE = "operation is terminating due to timeout"
 
 @dataclass(frozen=True, slots=True)
 class Advanced:
-    """Write the state first. Then call again: after `wait` seconds, or where it is None when something changes."""
+    """Write the state first. Then call again: after `wait` seconds, or when something changes if it is None."""
 
     state: OperationState
     wait: float | None = None
@@ -67,9 +67,11 @@ async def advance(
     holds: Holds = lambda wave: None,
     applied_messages: AppliedMessages | None = None,
 ) -> Advanced:
-    """`is_mass`: all prunes must be confirmed. `shared` names what belongs to another application too. `holds` says
-    what keeps a wave from beginning. `applied_messages` is what passes of this operation said before, for one whose
-    state could not be written."""
+    """Run one call. `is_mass`: all prunes must be confirmed. `shared` names an object of another Application too.
+
+    `holds` returns what keeps a wave from starting. `applied_messages` are the messages of earlier passes of this
+    operation whose state could not be written.
+    """
     if state.progress.is_over:
         return Advanced(state)
     assess_all = hold_stale_statuses(assess_all, settings.observed_kinds)
@@ -92,7 +94,7 @@ async def advance(
 
 
 def is_too_late(state: OperationState, settings: SyncSettings, now: datetime) -> bool:
-    """argo: all attempts of an operation share its time."""
+    """argo: all attempts of an operation share one timeout."""
     if not settings.timeout or not state.started:
         return False
     return now - datetime.fromisoformat(state.started) > timedelta(seconds=settings.timeout)
@@ -113,7 +115,7 @@ def _ended(
 
 @dataclass(slots=True)
 class _Call:
-    """Argo CD's steps, one after another; each answers where the call ends with it."""
+    """The steps of Argo CD's sync, in order; each returns a result if the call ends with it."""
 
     board: Board
     terms: Terms
@@ -125,7 +127,7 @@ class _Call:
     runner: Runner
     holds: Holds
     kinds: Catalog = field(default_factory=dict)
-    may_begin: bool = False  # the kinds and permissions of what is to be done were looked at in this call
+    may_begin: bool = False  # kinds and permissions of the pending tasks were checked in this call
 
     async def advance(self) -> Advanced:
         if not self.board.is_begun and (answer := await self._begin()):
@@ -135,7 +137,7 @@ class _Call:
                 return answer
 
     async def _begin(self) -> Advanced | None:
-        """argo: once an operation: a namespace in earnest, everything else tried out."""
+        """argo: once per operation: create the namespace, then dry-run everything else."""
         if answer := await self._check():
             return answer
         turns = [turn for turn in self.board.turns if not self.terms.is_left_alone(turn.task)]
@@ -170,12 +172,13 @@ class _Call:
         return self._over(Progress.FAILED, f"one or more synchronization tasks are not valid: {reasons}")
 
     async def _pass(self) -> Advanced | None:
-        """None where another step was run whose end may be seen at once."""
+        """Run one round. None if a step was run whose end may be visible at once."""
         await refresh(self.board, self.cluster, self.assess_all, self.now)
         told = [turn for turn in self.board.turns if turn.is_hook and turn.is_over and not turn.is_told]
         running = self._awaited()
         if told or running:
-            # The end of a hook must be written before anything else is done: from then on it may vanish.
+            # The end of a hook must be written before anything else happens, because after that the hook may be
+            # deleted.
             message = waiting_text(running) if running else RUNNING
             return self._running(message, 0.0 if told else self._next_deadline(running))
         if vanishing := await self._vanishing():
@@ -187,9 +190,9 @@ class _Call:
         return await self._next_step()
 
     def _awaited(self) -> list[Turn]:
-        """argo: a step is applied as a whole before anything of it is awaited: it may need what is still to be made.
+        """argo: a step is applied completely before any of its tasks is awaited, because they may depend on each other.
 
-        Once something of it has failed the rest is not made any more, and nothing but a hook is worth the wait.
+        After a failure the rest of the step is not applied any more, and only hooks are awaited.
         """
         running = [turn for turn in self.board.turns if self.board.is_awaited(turn)]
         if not self._is_half_made():
@@ -197,16 +200,16 @@ class _Call:
         return [turn for turn in running if turn.is_hook] if self.board.failures() else []
 
     def _is_half_made(self) -> bool:
-        """A definition that was not ready, or a deletion, kept the step from being made at once."""
+        """True if a step is applied only partly, because of a deletion or a CRD that was not ready."""
         pending = self._pending()
         step = {turn for turn in self.board.turns if pending and turn.step == pending[0].step}
         makes = {turn for turn in step if not turn.task.is_prune}
-        # A namespace is made before its step begins, so it says nothing of the others.
+        # The namespace is created before its step, so it says nothing about the others.
         made = {turn for turn in makes if not turn.is_pending and turn.key.kind != "Namespace"}
         return bool(made) and not makes.isdisjoint(pending)
 
     async def _vanishing(self) -> list[Turn]:
-        """argo: what was pruned must be gone before anything else is done."""
+        """argo: pruned objects must be gone before anything else happens."""
         left = []
         for turn in self.board.turns:
             if turn.outcome is Outcome.PRUNED and turn.live is not None:
@@ -216,7 +219,7 @@ class _Call:
         return left
 
     async def _find_hooks(self) -> None:
-        """Reads finished hooks that the watch has not shown yet: else they would not be released or deleted."""
+        """Read finished hooks that the watch has not delivered yet, so that they are released and deleted."""
         for turn in self.board.turns:
             if turn.is_hook and turn.is_over and turn.live is None and not turn.is_fresh:
                 turn.live, turn.is_fresh = await read_live(turn.key, self.cluster), True
@@ -238,7 +241,7 @@ class _Call:
         last = self.board.of_failure
         has_ends = any(turn.is_pending for turn in last) or any(self._leaving(DeletePolicy.HOOK_FAILED))
         if has_ends and self.board.results != self.terms.state.results:
-            # That it failed is written before anything is done about it: what made it fail may have passed by then.
+            # The failure is written before anything reacts to it, because its cause may be gone by then.
             return self._running(message, 0.0)
         await self._delete_hooks(DeletePolicy.HOOK_FAILED)
         if pending := [turn for turn in last if turn.is_pending]:
@@ -273,7 +276,7 @@ class _Call:
         return await self._after(whole, ran, is_last=len(step) == len(pending))
 
     async def _held_back(self, step: Sequence[Turn]) -> Advanced | None:
-        """By a notebook that has not succeeded. What is only pruned waits for nobody."""
+        """Hold a wave until its notebooks have succeeded. Prunes are not held."""
         makes = [turn for turn in step if not turn.task.is_prune]
         phase, wave = step[0].step
         found = self.holds(wave) if phase is Phase.SYNC and makes else None
@@ -292,10 +295,11 @@ class _Call:
             if running := [turn for turn in step if turn.is_hook and turn.is_running]:
                 return self._running(waiting_text(running), None)
             if self.board.of_failure:
-                return self._running(RUNNING, 0.0)  # what failed is written before anything runs because of it
+                return self._running(RUNNING, 0.0)  # the failure is written before SyncFail hooks run
             return await self._fail(NOT_APPLIED)
         if is_last and not any(turn.is_hook or turn.gate.blocks for turn in step):
-            return await self._succeed("successfully synced (all tasks run)")  # argo: its health is not awaited
+            # argo: health of the last wave is not awaited
+            return await self._succeed("successfully synced (all tasks run)")
         if is_last or not self.settings.wave_delay:
             return None
         until = self.now() + timedelta(seconds=self.settings.wave_delay)
@@ -308,32 +312,32 @@ class _Call:
         return self._over(Progress.SUCCEEDED, message)
 
     async def _delete_hooks(self, policy: DeletePolicy) -> None:
-        """argo: how the operation ended decides, not how the hook did."""
+        """argo: the end of the operation decides, not the end of the hook."""
         for turn in self._leaving(policy):
             assert turn.live is not None
             try:
                 await hooks.remove(turn.key, turn.live, self.cluster, Propagation(self.terms.propagation))
             except ClusterError as error:
                 if error.may_pass or isinstance(error, Conflict):
-                    raise  # argo: would leave the hook; here the operation is not over, and this pass is made again
+                    raise  # argo: would leave the hook; here the operation is not over, and this pass is repeated
                 said = f"failed to delete resource: {error.message}"
                 self.board.record(turn, turn.outcome, Progress.ERROR, said)
 
     def _leaving(self, policy: DeletePolicy) -> Iterator[Turn]:
         for turn in self.board.turns:
             if turn.is_pending and turn.is_ours:
-                continue  # made just before a crash: it has not been told of yet
+                continue  # created just before a crash: not recorded yet
             if turn.is_hook and turn.live is not None and not turn.is_running and turn.has_policy(policy):
                 yield turn
 
-    # -- answers ------------------------------------------------------------------------------------------------
+    # -- results ------------------------------------------------------------------------------------------------
 
     def _next_deadline(self, running: Sequence[Turn]) -> float | None:
         times = [deadline for turn in running if (deadline := deadline_of(turn.message))]
         return max(0.0, (min(times) - self.now()).total_seconds()) if times else None
 
     def _running(self, message: str, wait: float | None) -> Advanced:
-        """A pause between waves is kept until it is over."""
+        """Return a running state, and keep the end of a pause between waves in the message."""
         return self._answer(Progress.RUNNING, with_pause(message, self._pause()), wait)
 
     def _pause(self) -> datetime | None:

@@ -1,8 +1,8 @@
-"""An application that goes, with what belongs to it: one call further, as far as it can go without waiting.
+"""Deletes an Application's resources, one call at a time, as far as possible without waiting.
 
-In: an application that is being deleted, what lives of it, its hooks. Out: which finalizers it keeps, and when to call
-again. Never: waits; deletes what `may_delete` did not allow in the very version that goes. Finalizers say how far the
-deletion is, so a restart goes on.
+In: an Application being deleted, its live objects, its hooks. Out: the finalizers that remain, and when to call again.
+Never: waits; deletes an object in a version that `may_delete` did not check. The finalizers record the progress, so a
+restart continues.
 """
 
 from __future__ import annotations
@@ -40,8 +40,10 @@ _FINALIZERS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """Write the finalizers; with `error` the condition DeletionError. Nothing is left to do where they are unchanged
-    and `wait` and `message` say nothing."""
+    """Write the finalizers, and the condition DeletionError if `error` is set.
+
+    Nothing is left to do if the finalizers are unchanged and `wait` and `message` are empty.
+    """
 
     finalizers: tuple[str, ...]
     message: str = ""
@@ -50,7 +52,7 @@ class Deleted:
 
 
 def finalizers_for(app: Application, desired: Iterable[Manifest]) -> tuple[str, ...]:
-    """argo: what an application that is not deleted must carry, so that its hooks run when it is."""
+    """argo: return the finalizers that an Application needs so that its deletion hooks will run."""
     there = {phase for manifest in desired if is_hook(manifest) for phase in phases(manifest)}
     wanted = [each for phase, name in _FINALIZERS.items() if phase in there for each in (name, name + CLEAN)]
     kept = [each for each in app.finalizers if each not in OF_HOOKS or each in wanted]
@@ -58,7 +60,7 @@ def finalizers_for(app: Application, desired: Iterable[Manifest]) -> tuple[str, 
 
 
 def awaits_hooks(app: Application) -> bool:
-    """Whether the next step of its deletion is about hooks, so that nothing can be done before they are known."""
+    """True if the next step of the deletion needs the hooks, so that they must be known."""
     if names.PRE_DELETE_FINALIZER in app.finalizers:
         return True
     return not OF_RESOURCES & set(app.finalizers) and any(map(is_served, app.finalizers))
@@ -73,7 +75,7 @@ async def delete_further(
     assess_all: AssessAll,
     may_delete: MayDelete,
 ) -> Deleted:
-    """argo: PreDelete hooks, resources from the highest wave down, PostDelete hooks, and then the hooks themselves."""
+    """argo: PreDelete hooks, resources from the highest wave down, PostDelete hooks, then the hooks themselves."""
     deletion = _Deletion(app, live, desired_hooks, cluster, assess_all, may_delete)
     if names.PRE_DELETE_FINALIZER in app.finalizers:
         return await deletion.run_hooks(Phase.PRE_DELETE)
@@ -103,13 +105,13 @@ class _Deletion:
         return sorted(found, key=lambda turn: (turn.task.wave, turn.key))
 
     async def run_hooks(self, phase: Phase) -> Deleted:
-        """argo: all at once; here a later wave waits for the ones before, as in a sync."""
+        """argo: all hooks at once; here a later wave waits for earlier ones, as in a sync."""
         for _, group in groupby(self._turns(phase), key=lambda turn: turn.task.wave):
             ends = [(turn, *await self._run(turn)) for turn in group]
             said = []
             for turn, progress, message in ends:
                 if progress not in (Progress.RUNNING, Progress.SUCCEEDED):
-                    await self._remove(turn)  # argo: it is made anew until it succeeds
+                    await self._remove(turn)  # argo: it is created again until it succeeds
                     said.append(f"{phase} hook {shown(turn.key)} failed: {message}")
             if error := "; ".join(said):
                 return Deleted(self.app.finalizers, error, DELETING, error)
@@ -137,7 +139,7 @@ class _Deletion:
             await hooks.remove(turn.key, turn.live, self.cluster, Propagation.FOREGROUND)
 
     async def clean(self, phase: Phase) -> Deleted:
-        """They ended well, or we would not be here."""
+        """Remove hooks that have succeeded."""
         for turn in self._turns(phase):
             turn.live = await read_live(turn.key, self.cluster)
             if turn.live is None:
@@ -172,13 +174,13 @@ class _Deletion:
         return Deleted(self.app.finalizers, f"waiting for deletion of {shown(first)}{more}", DELETING)
 
     async def _delete(self, key: ResourceKey, known: Manifest, options: SyncOptions) -> None:
-        """As it was judged, or not at all: another application may take it over at any moment."""
+        """Delete only the version that was checked: another Application may take the object over at any moment."""
         propagation = Propagation.BACKGROUND if BACKGROUND in self.app.finalizers else Propagation.FOREGROUND
         found: Manifest | None = known
         if is_hook(known):
             await hooks.release(key, known, self.cluster)
             found = await read_live(key, self.cluster)
-        for _ in range(ROUNDS):  # what changes all the time is looked at again by the next call
+        for _ in range(ROUNDS):  # after many conflicts the next call tries again
             if found is None or not self._goes(key, found, options) or self._must_confirm(found, options):
                 return
             metadata = found["metadata"]
@@ -196,7 +198,7 @@ class _Deletion:
                 return
 
     def _goes(self, key: ResourceKey, manifest: Manifest, options: SyncOptions) -> bool:
-        """argo: what stays when its application goes."""
+        """argo: False for objects that stay when their Application is deleted."""
         if key == self.app.key or outlives(manifest, options):
             return False
         if is_hook(manifest) and {Phase.PRE_DELETE, Phase.POST_DELETE} & set(phases(manifest)):

@@ -1,7 +1,8 @@
-"""One desired manifest into the cluster, as kubectl would bring it there.
+"""Applies one desired manifest to the cluster, as kubectl would.
 
-In: a key, a desired and a live manifest, and how. Out: what lives then, and kubectl's words for it. Raises
-ClusterError. Never: writes what is as it should be; waits: what must vanish first is told, and tried again later.
+In: a key, a desired and a live manifest, and apply options. Out: the live object and kubectl's message. Raises
+ClusterError. Never: writes an object that is up to date; waits: if the old object must be deleted first, it is tried
+again later.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from argosy.kube.client import Cluster, PatchKind
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 
-ROUNDS: Final = 5  # how often something that changed under our hands is read again
+ROUNDS: Final = 5  # attempts after write conflicts
 _UPDATED: Final = frozenset({DEFINITION, ("", "Namespace")})
 _BINDINGS: Final = frozenset(("rbac.authorization.k8s.io", kind) for kind in ("RoleBinding", "ClusterRoleBinding"))
 
@@ -29,29 +30,29 @@ _BINDINGS: Final = frozenset(("rbac.authorization.k8s.io", kind) for kind in ("R
 class Applied:
     live: Manifest | None
     message: str
-    is_waiting: bool = False  # for the old one to vanish
+    is_waiting: bool = False  # until the old object is deleted
     is_unchanged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """One manifest that is to be in the cluster."""
+    """One manifest to apply."""
 
     key: ResourceKey
     desired: Manifest
     live: Manifest | None
     how: How
-    since: str  # when the operation began
+    since: str  # start of the operation
 
     @property
     def name(self) -> str:
-        """k8s: as kubectl names it."""
+        """k8s: the name as kubectl prints it."""
         group = f".{self.key.group}" if self.key.group else ""
         return f"{self.key.kind.lower()}{group}/{self.key.name}"
 
 
 def would_apply(wish: Wish) -> str:
-    """A dry run as kubectl does it on the client's side: what it would say, or the error that it would give."""
+    """Do kubectl's client-side dry run: return its message, or raise its error."""
     desired = placed(wish.desired, wish.key)
     if wish.how.validates:
         client_side_patch.check(desired)
@@ -77,16 +78,16 @@ async def apply(wish: Wish, cluster: Cluster) -> Applied:
                 return await _recreated(wish, cluster)
             else:
                 raise
-    raise AssertionError("the last round ends it")
+    raise AssertionError("the last attempt returns or raises")
 
 
 def _is_outdated(error: ClusterError, wish: Wish) -> bool:
-    """Whether what was known of the live manifest does not hold any more."""
+    """True if the live manifest that we know is outdated."""
     return isinstance(error, Conflict) or (error.code == 404 and wish.live is not None)
 
 
 def _may_force(wish: Wish) -> bool:
-    """k8s: `kubectl apply --force` makes anew what is refused, and what is in conflict however often it is tried."""
+    """k8s: `kubectl apply --force` recreates objects that are refused as invalid, or that stay in conflict."""
     return wish.how.forces and wish.how.may_recreate and wish.live is not None
 
 
@@ -110,7 +111,8 @@ async def _client_side(wish: Wish, cluster: Cluster) -> Applied:
     if _binds_otherwise(wish):
         return await _recreated(wish, cluster)
     if wish.live.get("apiVersion") != modified["apiVersion"]:
-        # A patch says nothing of fields that are called otherwise in the version that was read; this verb converts.
+        # A patch cannot address fields that have other names in the version that was read; a server-side apply
+        # converts.
         await _inherit(wish, cluster, FIELD_MANAGER)
         made = await cluster.apply(modified, manager=FIELD_MANAGER, force=True)
         return Applied(made, f"{wish.name} configured")
@@ -124,7 +126,7 @@ async def _client_side(wish: Wish, cluster: Cluster) -> Applied:
 
 
 def _binds_otherwise(wish: Wish) -> bool:
-    """argo: whom a binding gives its role to may change, the role may not; then it is made anew without being asked."""
+    """argo: the roleRef of a binding is immutable, so a binding with another role is recreated without `force`."""
     wanted = wish.desired.get("roleRef")
     return wish.key.group_kind in _BINDINGS and not client_side_patch.holds((wish.live or {}).get("roleRef"), wanted)
 
@@ -143,7 +145,7 @@ async def _server_side(wish: Wish, cluster: Cluster) -> Applied:
 
 
 async def _inherit(wish: Wish, cluster: Cluster, manager: str) -> None:
-    """What was applied on the client's side is ours: else nothing of it could be taken away."""
+    """Take over the fields of client-side apply: otherwise they could never be removed."""
     if wish.live is not None and (patch := migration(wish.live, manager, FIELD_MANAGER)):
         await cluster.patch(wish.key, patch, kind_of_patch=PatchKind.JSON, manager=FIELD_MANAGER)
 
@@ -153,18 +155,18 @@ async def _replaced(wish: Wish, cluster: Cluster) -> Applied:
         return Applied(await cluster.create(wish.desired, manager=REPLACER), f"{wish.name} created")
     if wish.how.forces and wish.how.may_recreate:
         if _is_new(wish.live, wish.since) and client_side_patch.holds(wish.live, wish.desired):
-            return Applied(wish.live, f"{wish.name} replaced")  # by this operation, before it was taken up again
+            return Applied(wish.live, f"{wish.name} replaced")  # by this operation, before a restart
         return await _recreated(wish, cluster)
     version = wish.live["metadata"].get("resourceVersion") or ""
     desired = {**wish.desired, "metadata": {**wish.desired["metadata"], "resourceVersion": version}}
     made = await cluster.replace(desired, manager=REPLACER)
-    if wish.key.group_kind in _UPDATED:  # argo: which it does not replace but update
+    if wish.key.group_kind in _UPDATED:  # argo: updates these kinds instead of replacing them
         return Applied(made, f"{wish.key.kind}/{wish.key.name} updated")
     return Applied(made, f"{wish.name} replaced")
 
 
 async def _recreated(wish: Wish, cluster: Cluster) -> Applied:
-    """Never in one breath with the deletion where something holds the old one: it is looked at again later."""
+    """Delete and create the object. If finalizers delay the deletion, the creation is tried again later."""
     live = wish.live or {}
     uid = live["metadata"].get("uid")
     if not live["metadata"].get("deletionTimestamp"):
@@ -184,5 +186,5 @@ def _is_new(live: Manifest, since: str) -> bool:
     created = live["metadata"].get("creationTimestamp")
     if not created or not since:
         return False
-    # k8s: creation is known to the second
+    # k8s: creationTimestamp has a resolution of one second
     return datetime.fromisoformat(created) >= datetime.fromisoformat(since).replace(microsecond=0)

@@ -1,7 +1,6 @@
-"""Whether a sync begins by itself. Pure.
+"""Decides whether an automated sync starts. Pure.
 
-In: an application as it stands, how it compares, the time. Out: a request, a time to look again, a refusal, or nothing.
-Never: begins one.
+In: an Application, its comparison, the time. Out: a request, a delay, a refusal, or None. Never: starts a sync.
 """
 
 from __future__ import annotations
@@ -16,17 +15,17 @@ from argosy.gitops.application.step_results import Comparison, Pair, SyncStatus
 from argosy.kube.objects.timestamps import backoff_delay, remaining_delay
 from argosy.kube.patch.merge_patch import without_nulls
 
-USUAL_RETRY = Retry(limit=5)  # argo: of an automated sync whose application says nothing
+USUAL_RETRY = Retry(limit=5)  # argo: retries of an automated sync without a retry policy
 
 
 @dataclass(frozen=True, slots=True)
 class HealBackoff:
-    """How long after a self-heal the next one may follow."""
+    """The delay between two self-heals."""
 
     first: float = 2.0
     factor: float = 3.0
     longest: float = 300.0
-    flat: float = 0.0  # argo: the same time after every sync, where the first is 0
+    flat: float = 0.0  # argo: a constant delay, used if `first` is 0
 
     def delay(self, heals: int) -> float:
         if self.first <= 0:
@@ -36,10 +35,10 @@ class HealBackoff:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What would be synced: revisions in the order of the sources, and the sources as they are written."""
+    """The revisions to sync, in the order of the sources."""
 
     revisions: tuple[str, ...]
-    may_hold_changes: bool = True  # argo: false where it is known that no file of the application changed
+    may_hold_changes: bool = True  # argo: False if no file of the Application changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,7 @@ class _Facts:
 def decide(
     app: Application, comparison: Comparison, target: Target, now: datetime, backoff: HealBackoff | None = None
 ) -> Decision:
-    """argo: in its order; each line is a reason to do nothing."""
+    """argo: checks in Argo CD's order; each is a reason to do nothing."""
     automated = app.policy.automated
     if automated is None or not automated.is_on or app.operation or app.deleted:
         return None
@@ -101,7 +100,7 @@ def _would_wipe(comparison: Comparison) -> bool:
 
 
 def is_attempted(app: Application, state: OperationState, target: Target) -> bool:
-    """True if an operation was for the revisions and sources that a sync would be for now."""
+    """True if the operation synced the same revisions and sources that a sync would use now."""
     if not state.has_result:
         return state.progress.is_over
     if target.may_hold_changes:
@@ -112,7 +111,7 @@ def is_attempted(app: Application, state: OperationState, target: Target) -> boo
 
 
 def are_same(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> bool:
-    """k8s: what was written by a merge patch has lost the nulls that sources may hold, such as in valuesObject."""
+    """k8s: a merge patch drops the nulls that sources may contain, for example in valuesObject, so they are ignored."""
     return [without_nulls(dict(each)) for each in one] == [without_nulls(dict(each)) for each in other]
 
 
@@ -123,7 +122,7 @@ def _wait(state: OperationState, now: datetime, backoff: HealBackoff) -> float:
 
 
 def _named(target: Target) -> str:
-    return f"[{' '.join(target.revisions)}]"  # argo: as Go prints a list
+    return f"[{' '.join(target.revisions)}]"  # argo: formatted as Go prints a list
 
 
 def _request(facts: _Facts, healed: OperationState | None) -> OperationRequest:
@@ -136,7 +135,7 @@ def _request(facts: _Facts, healed: OperationState | None) -> OperationRequest:
         prune=automated is not None and automated.prune,
         options=app.policy.options,
         sources=app.sources,
-        resources=tuple(key._replace(namespace="") for key in chosen),  # argo: by kind and name
+        resources=tuple(key._replace(namespace="") for key in chosen),  # argo: selected by kind and name
         heals=healed.request.sync.heals + 1 if healed else 0,
     )
     return OperationRequest(sync=sync, is_automated=True, retry=app.policy.retry or USUAL_RETRY)

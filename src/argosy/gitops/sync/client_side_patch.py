@@ -1,7 +1,7 @@
-"""What a client-side apply would send. Pure.
+"""Computes what a client-side apply sends. Pure.
 
-In: a desired and a live manifest. Out: what to create, or a patch; empty where nothing is to be done. Raises
-ClusterError for what no server would take. Never: sends anything.
+In: a desired and a live manifest. Out: the manifest to create, or a patch; empty if nothing changes. Raises
+ClusterError for manifests that no server accepts. Never: sends anything.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from argosy.kube.schema.typed_json import decode
 
 
 def placed(manifest: Manifest, key: ResourceKey) -> Manifest:
-    """In the namespace that its key says; what has no namespace must not name one."""
+    """Set the namespace of the key; cluster-scoped manifests get none."""
     metadata = {**manifest["metadata"], "namespace": key.namespace}
     if not key.namespace:
         del metadata["namespace"]
     if metadata.get("creationTimestamp", "") is None:
-        del metadata["creationTimestamp"]  # argo: what generators leave behind asks for nothing
+        del metadata["creationTimestamp"]  # argo: a null that generators leave behind has no meaning
     return {**manifest, "metadata": metadata}
 
 
 def with_last_applied(manifest: Manifest) -> Manifest:
-    """k8s: as `kubectl apply` sends it, so that the next apply knows what this one asked for."""
+    """k8s: add the last-applied annotation as `kubectl apply` does, for the next three-way merge."""
     annotations = {**(manifest["metadata"].get("annotations") or {})}
     annotations.pop(LAST_APPLIED, None)
     bare = {**manifest, "metadata": {**manifest["metadata"], "annotations": annotations}}
@@ -50,9 +50,9 @@ def last_applied(live: Manifest) -> Manifest | None:
 
 
 def patch_of(modified: Manifest, live: Manifest) -> dict[str, Any]:
-    """k8s: the patch of `kubectl apply`: strategic for built-in kinds, else merge. Both are of one apiVersion."""
+    """k8s: build the patch of `kubectl apply`: strategic for built-in kinds, else merge. The apiVersions are equal."""
     if holds(live, modified):
-        return {}  # all of it, what was applied last included: there is nothing to change, and nothing to take away
+        return {}  # everything is up to date, including last-applied: nothing to change or remove
     original = last_applied(live)
     shape = shape_of(modified)
     if shape is None:
@@ -62,9 +62,9 @@ def patch_of(modified: Manifest, live: Manifest) -> dict[str, Any]:
 
 
 def _says_nothing_new(patch: dict[str, Any], live: Manifest, shape: Type) -> bool:
-    """Whether a server would keep what it has: amounts in another spelling, values that it fills in itself.
+    """True if the server would store the same object: quantities in another form, or defaults.
 
-    k8s: kubectl sends those, and some servers write them: they mark a StatefulSet as changed each time.
+    k8s: kubectl sends such patches, and some servers write them: a StatefulSet then counts as changed each time.
     """
     kind, api_version = str(live["kind"]), str(live["apiVersion"])
     group, version = split_api_version(api_version)
@@ -73,7 +73,7 @@ def _says_nothing_new(patch: dict[str, Any], live: Manifest, shape: Type) -> boo
         kept = defaults.apply(GroupKind(group, kind), version, made)
         return not unknown and kept == decode(shape, live, kind=kind, api_version=api_version).manifest
     except (ManifestError, PatchError):
-        return False  # for the server to say what is wrong with it
+        return False  # the server will report the error
 
 
 def shape_of(manifest: Manifest) -> Type | None:
@@ -82,7 +82,7 @@ def shape_of(manifest: Manifest) -> Type | None:
 
 
 def check(manifest: Manifest) -> None:
-    """k8s: the strict decoding that kubectl asks for; kinds that are not built in are left to the server."""
+    """k8s: strict decoding as in kubectl; kinds that are not built in are validated by the server."""
     shape = shape_of(manifest)
     if shape is None:
         return
@@ -98,7 +98,7 @@ def check(manifest: Manifest) -> None:
 
 
 def holds(live: Any, desired: Any) -> bool:
-    """Whether everything that is desired is in live, as it is."""
+    """True if all desired values are in live."""
     if isinstance(desired, dict):
         return isinstance(live, dict) and all(holds(live.get(name), value) for name, value in desired.items())
     if isinstance(desired, list):

@@ -1,4 +1,7 @@
-"""The images that a manifest runs. In: a manifest of any shape. Out: names, as written. Never: raises."""
+"""Lists the container images of a manifest.
+
+In: a manifest of any shape. Out: image names, as written. Never: raises.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from typing import Any, Final
 
 from argosy.kube.objects import Manifest
 
-# argo: where it looks: a Pod, what makes Pods, and what makes Jobs.
+# argo: a Pod, workloads with Pod templates, and CronJobs.
 _PLACES: Final = (
     ("spec", "template", "spec"),
     ("spec", "jobTemplate", "spec", "template", "spec"),

@@ -1,7 +1,7 @@
-"""Hooks in the cluster: let go, and taken away.
+"""Releases and deletes hooks in the cluster.
 
-In: a live hook. Out: what is left of it. Raises ClusterError. Never: touches another manifest of the same name: each
-call is for one uid.
+In: a live hook. Out: the hook if it still exists. Raises ClusterError. Never: touches another object of the same name:
+every call is for one uid.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from argosy.kube.objects import Manifest
 
 
 async def release(key: ResourceKey, live: Manifest, cluster: Cluster) -> None:
-    """Without the finalizer that kept it until its end was told."""
+    """Remove the finalizer that kept the hook until its result was written."""
     for _ in range(ROUNDS):
-        found = await read_live(key, cluster)  # what is known may be from before it got the finalizer
+        found = await read_live(key, cluster)  # the known version may be from before the finalizer was added
         if found is None or _uid(found) != _uid(live) or HOOK_FINALIZER not in _finalizers(found):
             return
         place = f"/metadata/finalizers/{_finalizers(found).index(HOOK_FINALIZER)}"
@@ -31,23 +31,23 @@ async def release(key: ResourceKey, live: Manifest, cluster: Cluster) -> None:
             await cluster.patch(key, patch, kind_of_patch=PatchKind.JSON)
             return
         except (Conflict, Invalid):
-            continue  # a test failed: somebody else was faster
+            continue  # a test failed: it was changed meanwhile
         except ClusterError as error:
             if error.code == 404:
                 return
             raise
-    raise Conflict("it changes all the time", key=key)
+    raise Conflict(f"gave up after {ROUNDS} write conflicts", key=key)
 
 
 async def remove(key: ResourceKey, live: Manifest, cluster: Cluster, propagation: Propagation) -> Manifest | None:
-    """Deleted; what is still there of it, if anything."""
+    """Delete the hook; return it if it still exists."""
     await release(key, live, cluster)
     has_conflict = False
     try:
         if not live["metadata"].get("deletionTimestamp"):
             await cluster.delete(key, propagation=propagation, uid=_uid(live) or None)
     except Conflict:
-        has_conflict = True  # another hook of the same name, or somebody was quicker
+        has_conflict = True  # another hook of the same name, or changed meanwhile
     except ClusterError as error:
         if error.code == 404:
             return None

@@ -1,6 +1,7 @@
-"""What lives under a key, where its kind may have gone, or may not have come yet.
+"""Reads a live object whose kind may not be served.
 
-In: a key. Out: the manifest; None where there is none. Never: takes what cannot be asked for what is gone: that raises.
+In: a key. Out: the manifest; None if it does not exist. Never: takes an object that cannot be read as deleted: that
+raises.
 """
 
 from __future__ import annotations
@@ -16,5 +17,5 @@ async def read_live(key: ResourceKey, cluster: ClusterReader) -> Manifest | None
         return await cluster.get(key)
     except ClusterError as error:
         if error.code == 404:
-            return None  # its kind is not served, so there are none of it
+            return None  # its kind is not served, so it does not exist
         raise

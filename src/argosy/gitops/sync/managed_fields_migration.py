@@ -1,7 +1,7 @@
-"""Fields that were applied on the client's side become ours on the server's side. Pure.
+"""Moves fields of client-side apply to our server-side field manager. Pure.
 
-In: a live manifest and whose fields they are. Out: a JSON patch of its managedFields; empty where all is done already.
-Without it nobody could remove such a field any more: its old owner would keep it.
+In: a live manifest and the old field manager. Out: a JSON patch of its managedFields; empty if nothing is to do.
+Without it such fields could not be removed any more: their old manager would keep them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from argosy.kube.objects import Manifest
 
 
 def migration(live: Manifest, manager: str, heir: str) -> list[dict[str, Any]]:
-    """k8s: fields of `manager`, and of whoever else wrote the last applied configuration, go to `heir`."""
+    """k8s: fields of `manager`, and of any other writer of last-applied, go to `heir`."""
     metadata = live["metadata"]
     entries: list[dict[str, Any]] = metadata.get("managedFields") or []
     old = [entry for entry in entries if manager and _is_client_side(entry, manager)]

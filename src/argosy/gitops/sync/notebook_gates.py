@@ -1,7 +1,7 @@
-"""Which notebooks hold back a wave, because their annotation says so. Pure.
+"""Finds notebooks that block a wave by annotation. Pure.
 
-In: a wave of an application, the NotebookValidationJobs that live. Out: why it must wait, or why it will never begin.
-Never: looks at health: a job blocks by what it says itself, whatever a sync waits for otherwise.
+In: a wave of an Application, the live NotebookValidationJobs. Out: why the wave must wait, or why it will never start.
+Never: uses health: a job blocks by its own status, whatever else the sync waits for.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
 JOB: Final = GroupKind("mlops.mlops.dev", "NotebookValidationJob")
-LOOK: Final = 2.0  # seconds: a job of another application wakes only its own
+LOOK: Final = 2.0  # seconds between checks: a job of another Application wakes only that one
 LONGEST: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
     message: str
-    has_failed: bool = False  # it will not begin, unless somebody does something
+    has_failed: bool = False  # the wave will not start without a fix
 
 
 Holds = Callable[[int], Hold | None]
 
 
 def hold(wave: int, jobs: Iterable[Manifest], app: Application, own: Collection[ResourceKey]) -> Hold | None:
-    """`own` are the jobs that the application delivers itself. What has failed counts before what is awaited."""
+    """Return what blocks the wave; failures come first. `own` are the jobs that this Application delivers."""
     found = [told for job in sorted(jobs, key=key_of) if _blocks(job, wave, app, own) and (told := _told(job))]
     return next((each for each in found if each.has_failed), found[0] if found else None)
 
@@ -42,7 +42,7 @@ def _blocks(job: Manifest, wave: int, app: Application, own: Collection[Resource
     if blocked is None or wave < blocked or job["metadata"].get("deletionTimestamp"):
         return False
     if key_of(job) in own:
-        return wave_of(job) < blocked  # else it would wait for itself
+        return wave_of(job) < blocked  # otherwise it would wait for itself
     named = (annotation_text(job, names.BLOCK_APPLICATION) or "").replace(",", " ").split()
     if named:
         return app.name in named or f"{app.key.namespace}/{app.name}" in named
@@ -50,7 +50,7 @@ def _blocks(job: Manifest, wave: int, app: Application, own: Collection[Resource
 
 
 def block_wave(job: Manifest) -> int | None:
-    """None where there is none, or nobody can read it."""
+    """Return the blocked wave; None if there is none or it is not a number."""
     text = (annotation_text(job, names.BLOCK_WAVE) or "").strip()
     try:
         return int(text) if text else None
@@ -59,7 +59,7 @@ def block_wave(job: Manifest) -> int | None:
 
 
 def _told(job: Manifest) -> Hold | None:
-    """None: it has succeeded, with the spec that it has now and the run that was last asked for."""
+    """Return the block; None if the job succeeded with its current spec and the last requested run."""
     status: dict[str, Any] = job.get("status") or {}
     metadata = job["metadata"]
     which = f"NotebookValidationJob {metadata.get('namespace', '')}/{metadata['name']}"
@@ -73,4 +73,4 @@ def _told(job: Manifest) -> Hold | None:
     if phase == "Failed":
         said = (str(status.get("message") or "").splitlines() or ["no reason was given"])[0][:LONGEST]
         return Hold(f"{which}, which blocks wave {block_wave(job)}, failed: {said}", has_failed=True)
-    return Hold(f"waiting for {which}, which blocks wave {block_wave(job)} ({phase or 'its run has not begun'})")
+    return Hold(f"waiting for {which}, which blocks wave {block_wave(job)} ({phase or 'not started'})")

@@ -1,6 +1,6 @@
-"""What an operation may do, and how it does it, as its request, its application and each manifest say. Pure.
+"""The effective options of an operation, from its request, its Application and each manifest. Pure.
 
-In: an application, an operation's state, options. Out: for a task, how it is applied or why it is not pruned.
+In: an Application, an operation state, sync options. Out: how a task is applied, or why it is not pruned.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from argosy.gitops.sync.options import CONFIRM, SyncOptions
 from argosy.gitops.sync.stale_status import DEFAULT_OBSERVED_KINDS
 from argosy.kube.objects import Manifest
 
-REPLACER: Final = "argocd-application-controller"  # argo: who owns what is replaced: the program itself
+REPLACER: Final = "argocd-application-controller"  # argo: the field manager of replaced objects
 MIGRATED: Final = "kubectl-client-side-apply"
 DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
 _WRITERS: Final = frozenset({names.FIELD_MANAGER, REPLACER})
@@ -26,25 +26,25 @@ _KEPT: Final = frozenset({DEFINITION, ("", "Namespace")})
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """How one manifest is applied."""
+    """Apply options of one manifest."""
 
     replaces: bool = False
-    forces: bool = False  # deletes and makes anew what cannot be changed
+    forces: bool = False  # deletes and recreates objects that cannot be updated
     on_server: bool = False
-    migrates: str = ""  # whose fields become ours when it is applied on the server's side
+    migrates: str = ""  # the field manager whose fields a server-side apply takes over
     validates: bool = True
     may_recreate: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class SyncSettings:
-    """Of an installation."""
+    """Sync settings of an installation."""
 
-    wave_delay: float = 2.0  # argo: seconds between waves; an embedded cluster needs none
+    wave_delay: float = 2.0  # argo: seconds between waves; the sandbox needs none
     timeout: float = 0.0  # seconds until an operation is terminated; 0: never
-    parallel: int = 16  # objects of a kind that are applied at the same time
-    definition_patience: float = 3.0  # argo: seconds until custom resources are tried whatever their definition says
-    observed_kinds: tuple[str, ...] = DEFAULT_OBSERVED_KINDS  # patterns: a stale status of these is not believed
+    parallel: int = 16  # objects of one kind that are applied concurrently
+    definition_patience: float = 3.0  # argo: seconds to wait for a CRD to be established
+    observed_kinds: tuple[str, ...] = DEFAULT_OBSERVED_KINDS  # patterns of kinds whose stale status is ignored
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +52,14 @@ class Terms:
     app: Application
     state: OperationState
     options: SyncOptions = field(default_factory=SyncOptions)
-    is_mass: bool = False  # so much would go that somebody must agree first
+    is_mass: bool = False  # the prune is so large that a user must confirm it
 
     @property
     def request(self) -> SyncRequest:
         return self.state.request.sync
 
     def how(self, task: Task) -> How:
-        """argo: Replace and Force count from either side, and Replace beats ServerSideApply."""
+        """argo: Replace and Force count on either side, and Replace overrides ServerSideApply."""
         desired, live = task.desired or {}, task.live
 
         def asks(option: str) -> bool:
@@ -73,7 +73,7 @@ class Terms:
             on_server=own.is_on("ServerSideApply") and not replaces,
             migrates="" if self.options.is_off("ClientSideApplyMigration") else self._migrated,
             validates=not own.is_off("Validate"),
-            may_recreate=task.key.group_kind not in _KEPT,  # with them would go all that they hold
+            may_recreate=task.key.group_kind not in _KEPT,  # deleting them would delete everything they contain
         )
 
     @property
@@ -86,14 +86,14 @@ class Terms:
         )
 
     def is_left_alone(self, task: Task) -> bool:
-        """argo: ApplyOutOfSyncOnly spares what is there and does not differ; hooks run all the same."""
+        """argo: ApplyOutOfSyncOnly skips live objects that do not differ; hooks run anyway."""
         if task.is_hook or task.differs or not self.options.is_on("ApplyOutOfSyncOnly"):
             return False
-        # What this operation applied before it was taken up again does not differ any more, but is still awaited.
+        # Objects that this operation applied before a restart do not differ any more, but are still awaited.
         return task.desired is not None and task.live is not None and not self._wrote(task.live)
 
     def _wrote(self, live: Manifest) -> bool:
-        """Whether this operation may have applied it: we did since it began, and time is known to the second."""
+        """True if this operation may have applied it: our field manager wrote it since the start, to the second."""
         since = self.state.started
         entries = live["metadata"].get("managedFields") or () if since else ()
         ours = (each for each in entries if each.get("manager") in _WRITERS and not each.get("subresource"))
@@ -104,7 +104,7 @@ class Terms:
     # -- pruning -----------------------------------------------------------------------------------------------
 
     def keeps(self, live: Manifest) -> str:
-        """Why an extra manifest stays though nothing else speaks against; Argo CD's words."""
+        """Return Argo CD's reason why an extra object is not pruned; empty if it may be."""
         if not self.request.prune:
             return "ignored (requires pruning)"
         if self._prune_option(live) == "false":
@@ -125,13 +125,13 @@ class Terms:
 
     @property
     def propagation(self) -> str:
-        """argo: foreground where nothing, or nothing known, is said."""
+        """argo: foreground, unless a known policy is set."""
         word = self.options.value("PrunePropagationPolicy").capitalize()
         return word if word in ("Foreground", "Background", "Orphan") else "Foreground"
 
 
 def is_approved(app: Application, since: str) -> bool:
-    """argo: whether somebody approved deletions, not before `since`; people approve by the second."""
+    """argo: True if deletions were approved by annotation since `since`; approvals have a resolution of one second."""
     text = app.annotations.get(names.DELETION_APPROVED) or ""
     if not text or not since:
         return False

@@ -1,6 +1,8 @@
-"""How a sync is done. In: options as an Application, a request and a manifest write them. Out: values. Never: raises.
+"""Sync options of Applications, requests and manifests.
 
-argo: a manifest's own option wins over the Application's.
+In: options as written. Out: values. Never: raises.
+
+argo: a manifest's own option overrides the Application's.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ _DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
 
 @dataclass(frozen=True, slots=True)
 class SyncOptions:
-    """`Name=value` pairs, the last of a name being the one that holds."""
+    """`Name=value` pairs; the last pair of a name wins."""
 
     given: tuple[str, ...] = ()
 
@@ -37,15 +39,15 @@ class SyncOptions:
         return self.value(name) == "false"
 
     def with_own(self, *manifests: Manifest | None) -> SyncOptions:
-        """With the options that manifests ask for themselves."""
+        """Add the options of the manifests' own annotations."""
         own = tuple(option for manifest in manifests if manifest for option in sync_options(manifest))
         return SyncOptions(self.given + own) if own else self
 
 
 def outlives(manifest: Manifest, options: SyncOptions) -> str:
-    """argo: why it stays when its Application is deleted; empty where it goes, too."""
+    """argo: return why the object stays when its Application is deleted; empty if it is deleted too."""
     if key_of(manifest).group_kind == _DEFINITION:
-        return "definitions are not deleted with an Application"
+        return "CRDs are not deleted with an Application"
     if options.with_own(manifest).is_off("Delete"):
         return "Delete=false"
     return f"{HELM_RESOURCE_POLICY}: keep" if annotation_text(manifest, HELM_RESOURCE_POLICY) == "keep" else ""

@@ -1,7 +1,7 @@
-"""Manifests that Git does not ask for any more.
+"""Prunes objects that are no longer in Git.
 
-In: a live manifest, the terms of the operation, and who may say no. Out: an outcome and Argo CD's words.
-Never: deletes what `may_delete` did not look at in the very version that goes.
+In: a live object, the options of the operation, and a deletion check. Out: a result code and Argo CD's message. Never:
+deletes a version that `may_delete` did not check.
 """
 
 from __future__ import annotations
@@ -22,13 +22,11 @@ Pruned = tuple[Outcome, str]
 
 
 def refusal(live: Manifest, terms: Terms, may_delete: MayDelete) -> str:
-    """Why it stays; empty where it may go."""
+    """Return why the object is not pruned; empty if it may be."""
     return terms.keeps(live) or may_delete(live)
 
 
-async def prune(
-    key: ResourceKey, live: Manifest, terms: Terms, may_delete: MayDelete, cluster: Cluster
-) -> Pruned:
+async def prune(key: ResourceKey, live: Manifest, terms: Terms, may_delete: MayDelete, cluster: Cluster) -> Pruned:
     found: Manifest | None = live
     for _ in range(ROUNDS):
         if found is None:
@@ -53,5 +51,5 @@ async def prune(
                 break
             return Outcome.SYNC_FAILED, error.message
     else:
-        return Outcome.SYNC_FAILED, "it changes all the time; sync again when it has settled"
+        return Outcome.SYNC_FAILED, f"gave up after {ROUNDS} write conflicts; sync again"
     return Outcome.PRUNED, "pruned"

@@ -1,7 +1,7 @@
-"""What becomes of an operation that failed: another attempt, or the end. Pure.
+"""Schedules the retry of a failed operation, or ends it. Pure.
 
-In: an operation before and after a call, the time. Out: the operation as it is to be written. Never: tries for ever,
-unless a limit below zero asks for that.
+In: an operation before and after a call, the time. Out: the operation as it must be written. Never: retries forever,
+unless the limit is negative.
 """
 
 from __future__ import annotations
@@ -15,36 +15,33 @@ from argosy.gitops.application import OperationRequest, OperationState, Progress
 from argosy.kube.objects.timestamps import remaining_delay, written
 
 
-def settle(
-    before: OperationState, after: OperationState, now: datetime, *, may_retry: bool = True
-) -> OperationState:
-    """argo: what was terminated is not tried again. Until its next attempt an operation runs, and has an end."""
+def settle(before: OperationState, after: OperationState, now: datetime, *, may_retry: bool = True) -> OperationState:
+    """argo: a terminated operation is not retried. Until the next attempt it is Running, with a finish time."""
     if after.progress not in (Progress.FAILED, Progress.ERROR):
         return after
     retry, tried = after.request.retry, after.retries
     if before.progress is Progress.TERMINATING or not may_retry or not (tried < retry.limit or retry.limit < 0):
-        made = tried - 1 if before.progress is Progress.TERMINATING and before.finished else tried  # it rested
+        # terminated while it waited for a retry
+        made = tried - 1 if before.progress is Progress.TERMINATING and before.finished else tried
         return replace(after, message=f"{after.message} (retried {made} times).") if made > 0 else after
     due = now + timedelta(seconds=retry.delay(tried))
     message = f"{after.message}. Retrying attempt #{tried + 1} at {_kitchen(due)}."
-    return replace(
-        after, progress=Progress.RUNNING, message=message, retries=tried + 1, finished=written(now)
-    )
+    return replace(after, progress=Progress.RUNNING, message=message, retries=tried + 1, finished=written(now))
 
 
 def is_resting(state: OperationState) -> bool:
-    """Whether it waits for its next attempt."""
+    """True if the operation waits for its next attempt."""
     return state.progress is Progress.RUNNING and bool(state.finished) and state.retries > 0
 
 
 def rest(state: OperationState, now: datetime) -> float:
-    """Seconds until the next attempt of an operation that is resting."""
+    """Return the seconds until the next attempt."""
     delay = state.request.retry.delay(state.retries - 1)
     return remaining_delay(datetime.fromisoformat(state.finished), delay, now)
 
 
 def next_attempt(state: OperationState) -> OperationState:
-    """argo: as if nothing had been done yet; with `refresh` at the newest revision."""
+    """argo: clear all results; with `refresh` the newest revision is used."""
     request = without_revision(state.request) if state.request.retry.refresh else state.request
     return replace(
         state,
@@ -67,5 +64,5 @@ def without_revision(request: OperationRequest) -> OperationRequest:
 
 
 def _kitchen(time: datetime) -> str:
-    """argo: as Go's kitchen clock shows it: 3:04PM."""
+    """argo: Go's kitchen format: 3:04PM."""
     return time.astimezone(UTC).strftime("%I:%M%p").lstrip("0")

@@ -1,4 +1,7 @@
-"""Back to what was synced before. Pure. In: an entry of the history. Out: a request. Never: asks whether it may be."""
+"""Builds the operation request of a rollback. Pure.
+
+In: a history entry. Out: a request. Never: checks whether the rollback is allowed.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +22,9 @@ def rollback_request(
     single, many = given.optional("source"), given.all_fields("sources")
     sources = many or ([single] if single else [])
     if not sources:
-        raise ManifestError("it does not say what was synced; choose another entry", where=given.where)
+        raise ManifestError("it has no source; choose another entry", where=given.where)
     sync: dict[str, Any] = {"syncStrategy": {"apply": {}}, "prune": prune, "dryRun": dry_run}
-    # argo: beside many sources an entry has an empty one
+    # argo: next to `sources` an entry has an empty `source`
     parts = ("revisions", "sources") if many else ("revision", "source")
     sync |= {name: entry[name] for name in parts if entry.get(name)}
     if options:

@@ -1,7 +1,7 @@
 """Treats an object as Progressing while its status describes an older generation. Pure.
 
-In: a health function, patterns of kinds. Out: the same function, corrected for stale statuses. Never: judges an object
-that has no health, or whose health script failed.
+In: a health function, patterns of kinds. Out: the same function, corrected for stale statuses. Never: corrects an
+object without health, or one whose health script failed.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from argosy.languages.globs import glob_pattern, matches
 
 AssessAll = Callable[[Sequence[Manifest]], Awaitable[list[Assessment | None]]]
 
-# argo: Argo CD has no such check: it believes the health script. The usual scripts for notebooks read only the phase,
-# and right after an apply that phase is the result of the spec before: the next wave would begin with an old model.
-# Some operators never advance observedGeneration, so other kinds are included only by a setting.
+# argo: Argo CD has no such check and trusts the health script. Common scripts for notebooks read only the phase, and
+# right after an apply that phase belongs to the previous spec: the next wave would start with an old model. Some
+# operators never advance observedGeneration, so other kinds are included only by a setting.
 DEFAULT_OBSERVED_KINDS: Final = ("mlops.mlops.dev/NotebookValidationJob",)
 _SEPARATOR: Final = re.compile(r"\s+|,(?![^{}]*\})")  # not the commas of {a,b}
 
 
 def read_observed_kinds(text: str, where: str) -> tuple[str, ...]:
-    """Parses patterns such as `serving.kserve.io/*, apps/Deployment`; raises UserError for a broken pattern."""
+    """Parse patterns such as `serving.kserve.io/*, apps/Deployment`. Raises UserError for an invalid pattern."""
     patterns = tuple(filter(None, _SEPARATOR.split(text)))
     for pattern in patterns:
         glob_pattern(pattern, where)
@@ -33,7 +33,7 @@ def read_observed_kinds(text: str, where: str) -> tuple[str, ...]:
 
 
 def hold_stale_statuses(assess_all: AssessAll, kinds: Iterable[str]) -> AssessAll:
-    """Wraps `assess_all`: objects of these kinds with a stale status are Progressing."""
+    """Wrap `assess_all`: objects of these kinds with a stale status are Progressing."""
     patterns = tuple(kinds)
     if not patterns:
         return assess_all
@@ -60,7 +60,7 @@ def _correct(manifest: Manifest, assessment: Assessment | None, patterns: Sequen
 
 
 def find_stale_generations(manifest: Manifest) -> tuple[int, int] | None:
-    """The observed and the present generation, if the status is older than the spec."""
+    """Return the observed and the current generation, if the status is older than the spec."""
     observed = _number_in(manifest.get("status"), "observedGeneration")
     generation = _number_in(manifest.get("metadata"), "generation")
     return (observed, generation) if observed is not None and generation is not None and observed < generation else None

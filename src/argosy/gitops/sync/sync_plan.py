@@ -1,7 +1,7 @@
-"""Which tasks a sync has, and in which order. Pure.
+"""Plans the tasks of a sync and their order. Pure.
 
-In: a comparison, a request, and when it began. Out: tasks. Never: looks at what was done so far: the same comparison
-and request give the same tasks, so that a sync can be taken up again at any point.
+In: a comparison, a request, and the start of the operation. Out: tasks. Never: looks at earlier results: the same
+comparison and request give the same tasks, so that a sync can resume at any point.
 """
 
 from __future__ import annotations
@@ -25,20 +25,21 @@ from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
 NAMESPACE: Final = ("", "Namespace")
-_NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9.-]")  # k8s: of a chart's version, such as "+"
+# k8s: characters of a chart version that names may not contain, such as "+"
+_NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9.-]")
 
 
 @dataclass(frozen=True, slots=True)
 class Occasion:
-    """One operation, as its tasks must know it: their names and marks come from it."""
+    """The operation that tasks belong to. It determines the names and marks of hooks."""
 
     app: Application
     revision: str
     started: str  # RFC 3339
-    attempt: int = 0  # how often it was tried again: each attempt runs its own hooks
+    attempt: int = 0  # number of retries; each attempt runs its own hooks
 
     def mark(self, phase: Phase) -> str:
-        """What tells the hooks of this operation's phase from those of any other."""
+        """Return the mark of the hooks of this operation and phase."""
         words = f"{self.app.uid or self.app.key}@{self.started}" + (f"#{self.attempt}" if self.attempt else "")
         return f"{hashlib.sha256(words.encode()).hexdigest()[:16]}-{phase}"
 
@@ -50,7 +51,7 @@ def plan(
     options: SyncOptions,
     live: Mapping[ResourceKey, Manifest],
 ) -> list[Task]:
-    """`live` is for hooks and namespaces, which are in no pair."""
+    """Build the ordered tasks. `live` holds hooks and namespaces, which are in no pair."""
     tasks = [
         Task(pair.key, Phase.SYNC, wave(pair.desired or pair.live or {}), pair.desired, pair.live, differs=pair.differs)
         for pair in comparison.pairs
@@ -66,7 +67,7 @@ def plan(
 
 
 def is_chosen(key: ResourceKey, chosen: Sequence[ResourceKey]) -> bool:
-    """argo: by the letter; an empty namespace stands for any."""
+    """argo: exact match; an empty namespace matches any."""
     return any(
         each.group_kind == key.group_kind and each.name == key.name and each.namespace in ("", key.namespace)
         for each in chosen
@@ -74,7 +75,7 @@ def is_chosen(key: ResourceKey, chosen: Sequence[ResourceKey]) -> bool:
 
 
 def hook_tasks(hooks: Iterable[Manifest], occasion: Occasion, live: Mapping[ResourceKey, Manifest]) -> list[Task]:
-    """A task for each phase that a hook names."""
+    """Build a task for each phase of each hook."""
     hooks = list(hooks)
     found = []
     for phase in PHASES:
@@ -85,9 +86,9 @@ def hook_tasks(hooks: Iterable[Manifest], occasion: Occasion, live: Mapping[Reso
 
 
 def prepare_hooks(hooks: Iterable[Manifest], phase: Phase, occasion: Occasion) -> list[Manifest]:
-    """Return the hooks of a phase as they are created: named, marked, and with the finalizer of hooks.
+    """Return the hooks of a phase as they will be created: with name, mark and hook finalizer.
 
-    The same hooks and operation give the same names, so that no hook is created twice after a crash. In Argo CD hooks
+    The same hooks and operation give the same names, so that no hook is created twice after a crash. In Argo CD, hooks
     with the same `generateName` and phase get the same name and overwrite each other; here later ones get a number.
     """
     prepared: list[Manifest] = []
@@ -111,7 +112,7 @@ def prepare_hooks(hooks: Iterable[Manifest], phase: Phase, occasion: Occasion) -
 
 
 def _complete_tracking(metadata: dict[str, Any]) -> None:
-    """Add a generated name to the tracking ID, which ends before the name until the name is known."""
+    """Append a generated name to the tracking ID, which ends with "/" until the name is known."""
     annotations = metadata.get("annotations") or {}
     tracking_id = annotations.get(names.TRACKING_ID)
     if isinstance(tracking_id, str) and tracking_id.endswith("/"):
@@ -119,7 +120,9 @@ def _complete_tracking(metadata: dict[str, Any]) -> None:
 
 
 def _generated(lead: str, phase: Phase, occasion: Occasion) -> str:
-    """argo: from the revision's first seven digits, the phase and the second in which the operation began."""
+    """argo: built from the first seven digits of the revision, the phase, and the second in which the operation
+    started.
+    """
     revision = occasion.revision[:7] if len(occasion.revision) >= 8 else occasion.revision
     revision = _NOT_IN_NAMES.sub("-", revision.lower()).rstrip(".")
     second = int(datetime.fromisoformat(occasion.started).timestamp()) if occasion.started else 0
@@ -127,7 +130,7 @@ def _generated(lead: str, phase: Phase, occasion: Occasion) -> str:
 
 
 def _mirrored(tasks: list[Task]) -> list[Task]:
-    """argo: what was made last is pruned first, in the same waves: the first changes places with the last."""
+    """argo: prunes run in reverse order of waves: the first wave swaps with the last."""
     waves = sorted({task.wave for task in tasks if task.is_prune})
     other = dict(zip(waves, reversed(waves)))
     return [replace(task, wave=other[task.wave]) if task.is_prune else task for task in tasks]
@@ -146,7 +149,7 @@ def _space(app: Application) -> ResourceKey:
 
 
 def _named(comparison: Comparison) -> list[Manifest]:
-    """All that is desired under a name, chosen or not."""
+    """Return all desired manifests that have a name, selected or not."""
     desired = [*(pair.desired for pair in comparison.pairs if pair.desired is not None), *comparison.hooks]
     return [each for each in desired if each["metadata"].get("name")]
 
@@ -154,7 +157,7 @@ def _named(comparison: Comparison) -> list[Manifest]:
 def _namespace_task(
     tasks: Sequence[Task], app: Application, options: SyncOptions, live: Mapping[ResourceKey, Manifest]
 ) -> list[Task]:
-    """argo: before everything else, where it is not there yet or where its metadata is managed."""
+    """argo: create the namespace first if it does not exist, or update it if its metadata is managed."""
     name, key = app.destination.namespace, _space(app)
     if not name or not options.is_on("CreateNamespace") or any(task.key == key for task in tasks):
         return []

@@ -1,7 +1,7 @@
-"""Running tasks by the health of what they applied.
+"""Updates running tasks from the health of their objects.
 
-In: the board of an operation. Out: the same, with what is over marked as such. Never: ends a task because of something
-that may be older than what was applied: what would end it is read anew first.
+In: the tasks of an operation. Out: the same, with finished ones marked. Never: finishes a task because of an object
+that may be older than the apply: the object is read again first.
 """
 
 from __future__ import annotations
@@ -22,9 +22,7 @@ from argosy.kube.objects import Manifest
 AssessAll = Callable[[Sequence[Manifest]], Awaitable[list[Assessment | None]]]
 
 
-async def refresh(
-    board: Board, cluster: ClusterReader, assess_all: AssessAll, now: Callable[[], datetime]
-) -> None:
+async def refresh(board: Board, cluster: ClusterReader, assess_all: AssessAll, now: Callable[[], datetime]) -> None:
     running = [turn for turn in board.turns if turn.is_running and turn.gate.kind is not GateKind.IGNORE]
     said = await _judged(running, assess_all)
     doubtful = [turn for turn in running if not turn.is_fresh and _matters(board, turn, said.get(turn))]
@@ -40,7 +38,7 @@ async def refresh(
 
 
 def _matters(board: Board, turn: Turn, found: Assessment | None) -> bool:
-    """Whether it seems over, or seems gone though somebody waits for it."""
+    """True if the task seems finished, or its object seems deleted although it is awaited."""
     if turn.live is None:
         return board.is_awaited(turn)
     moved = verdict(found, is_hook=turn.is_hook)
@@ -60,7 +58,7 @@ async def _read(board: Board, turn: Turn, cluster: ClusterReader) -> None:
         turn.live, turn.is_fresh = await cluster.get(turn.key), True
     except ClusterError as error:
         if error.may_pass:
-            raise  # argo: would fail the sync, and the next attempt would run its hooks again
+            raise  # argo: would fail the sync, and the retry would run its hooks again
         if error.code != 404:
             board.record(turn, turn.outcome, Progress.ERROR, f"Failed to get live resource: {error.message}")
             return
@@ -70,7 +68,7 @@ async def _read(board: Board, turn: Turn, cluster: ClusterReader) -> None:
 
 
 def _unjudged(board: Board, turn: Turn, assessment: Assessment | None) -> str:
-    """A custom resource that opens a wave because nobody can judge it: people must be able to see that."""
+    """Say in the message that a custom resource without a health check is not awaited."""
     said = f"{turn.key.name} created" if turn.is_hook and assessment is None else without_deadline(turn.message)  # argo
     is_custom = turn.live is not None and shape_of(turn.live) is None
     if assessment is not None or not is_custom or not board.is_awaited(turn):

@@ -1,4 +1,7 @@
-"""Who comes first. In: tasks. Out: the same tasks in order. Never: drops or repeats one."""
+"""Orders the tasks of a sync.
+
+In: tasks. Out: the same tasks in order. Never: drops or repeats one.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from argosy.kube.names import ResourceKey
 
 PHASES: Final = (Phase.PRE_SYNC, Phase.SYNC, Phase.POST_SYNC, Phase.SYNC_FAIL)
 _PHASE_RANK: Final = {phase: rank for rank, phase in enumerate(PHASES)}
-# argo: its order of kinds; the group does not count, and every other kind comes after these.
+# argo: Argo CD's order of kinds; the group does not count, and all other kinds come last.
 _KINDS: Final = [
     "Namespace",
     "NetworkPolicy",
@@ -55,7 +58,7 @@ _DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
 
 
 def in_order(tasks: Iterable[Task], destination: str = "") -> list[Task]:
-    """By phase, wave, kind and name; a Namespace before what is in it, a definition before what it defines."""
+    """Sort by phase, wave, kind and name; Namespaces before their contents, CRDs before their custom resources."""
     ordered = sorted(tasks, key=_place)
     return _definitions_first(_namespaces_first(ordered, destination))
 
@@ -65,12 +68,12 @@ def kind_rank(kind: str) -> int:
 
 
 def _place(task: Task) -> tuple[int, int, int, str, ResourceKey]:
-    # argo: the name decides last; the rest of the key only keeps the order the same from call to call.
+    # argo: the name decides last; the rest of the key only makes the order stable.
     return _PHASE_RANK[task.phase], task.wave, kind_rank(task.key.kind), task.key.name, task.key
 
 
 def _namespaces_first(tasks: list[Task], destination: str) -> list[Task]:
-    """argo: what has no namespace, though it were of the whole cluster, counts as if it were in the destination's."""
+    """argo: an object without a namespace counts as one in the destination namespace, even if cluster-scoped."""
     first: dict[str, int] = {}
     for place, task in enumerate(tasks):
         if not task.is_prune and task.key.group_kind != ("", "Namespace"):
@@ -107,7 +110,7 @@ def defined_by(task: Task) -> tuple[str, str] | None:
 
 
 def _moved(tasks: Sequence[Task], needed: dict[int, int]) -> list[Task]:
-    """Each task of `needed` right before the one that needs it, where it comes too late, in that one's step."""
+    """Move each late task of `needed` before the task that needs it, into that task's step."""
     late = {place: before for place, before in needed.items() if before < place}
     if not late:
         return list(tasks)

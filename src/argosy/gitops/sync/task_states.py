@@ -1,6 +1,6 @@
-"""How far each task of a sync is, and what that means for the others. Pure.
+"""The state of each task of a sync, and Argo CD's messages for them. Pure.
 
-In: tasks, results so far, assessments. Out: turns, and Argo CD's words for them. Never: touches a cluster.
+In: tasks, earlier results, assessments. Out: task states and messages. Never: touches a cluster.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from argosy.kube.names import ResourceKey, split_api_version
 from argosy.kube.objects import Manifest
 
 DELETION = "deletion of"
-HELD_BACK = "not applied: "  # how the result of an object begins whose wave a notebook blocks
+HELD_BACK = "not applied: "  # prefix of the result of an object whose wave a notebook blocks
 
-# argo: what an outcome says of the task's progress.
+# argo: the phase of a task that follows from its result code.
 PROGRESS_OF = {
     Outcome.SYNCED: Progress.RUNNING,
     Outcome.SYNC_FAILED: Progress.FAILED,
@@ -32,15 +32,15 @@ PROGRESS_OF = {
 
 @dataclass(slots=True, eq=False)
 class Turn:
-    """A task, and what came of it so far."""
+    """A task and its result so far."""
 
     task: Task
     live: Manifest | None
     outcome: Outcome | None = None
     progress: Progress | None = None
     message: str = ""
-    is_told: bool = True  # what is said here was in the state that this call was given, so it outlives a crash
-    is_fresh: bool = False  # live was read in this call
+    is_told: bool = True  # the result is in the written state, so it survives a crash
+    is_fresh: bool = False  # `live` was read in this call
     gate: Gate = field(default_factory=Gate)
 
     @property
@@ -73,7 +73,7 @@ class Turn:
 
     @property
     def is_ours(self) -> bool:
-        """Whether the live hook is the one that this very turn made."""
+        """True if the live hook was created by this task of this operation."""
         mark = annotation_text(self.task.desired or {}, names.OPERATION)
         return mark is not None and self.live is not None and annotation_text(self.live, names.OPERATION) == mark
 
@@ -82,7 +82,7 @@ class Turn:
 
 
 class Board:
-    """The turns of an operation in their order, and the results that they leave."""
+    """The tasks of an operation in order, and their results."""
 
     def __init__(self, state: OperationState, tasks: Sequence[Task]) -> None:
         known = {(result.key, result.phase): result for result in state.results}
@@ -95,7 +95,7 @@ class Board:
 
     @property
     def has_many_steps(self) -> bool:
-        """argo: the first and the last are compared, those of SyncFail included."""
+        """argo: the first and the last task are compared, including SyncFail hooks."""
         return bool(self.turns) and self.turns[0].step != self.turns[-1].step
 
     @property
@@ -106,10 +106,8 @@ class Board:
     def of_failure(self) -> list[Turn]:
         return [turn for turn in self.turns if turn.task.phase is Phase.SYNC_FAIL]
 
-    def record(
-        self, turn: Turn, outcome: Outcome | None, progress: Progress | None, message: str = ""
-    ) -> None:
-        """argo: the last message that says anything is kept."""
+    def record(self, turn: Turn, outcome: Outcome | None, progress: Progress | None, message: str = "") -> None:
+        """argo: the last non-empty message is kept."""
         if (outcome, progress) != (turn.outcome, turn.progress):
             turn.is_told = False
         turn.outcome, turn.progress, turn.message = outcome, progress, message or turn.message
@@ -130,13 +128,13 @@ class Board:
         return tuple(self._results.values())
 
     def is_awaited(self, turn: Turn) -> bool:
-        """Whether the operation stands still as long as this one runs."""
+        """True if the operation waits while this task runs."""
         if turn.gate.is_free:
             return False
         return turn.is_running and (turn.is_hook or self.has_many_steps or turn.gate.blocks)
 
     def failures(self) -> list[Turn]:
-        """Turns of the sync itself that ended badly; what is only reported does not count once it was applied."""
+        """Return failed tasks, without SyncFail hooks. Tasks whose health is only reported fail only by their apply."""
         return [
             turn
             for turn in self.ordinary
@@ -152,7 +150,7 @@ def _turn(task: Task, result: Result | None) -> Turn:
 
 
 def verdict(assessment: Assessment | None, *, is_hook: bool) -> tuple[Progress, str] | None:
-    """How health moves a running task on; None where it has to wait."""
+    """Return the new phase and message of a running task; None if it has to wait."""
     return _of_hook(assessment) if is_hook else _of_resource(assessment)
 
 
@@ -165,12 +163,12 @@ def _of_hook(assessment: Assessment | None) -> tuple[Progress, str]:
         return Progress.FAILED, assessment.message
     if assessment.health in (Health.PROGRESSING, Health.SUSPENDED):
         return Progress.RUNNING, assessment.message
-    return Progress.SUCCEEDED, assessment.message  # argo: Healthy, Missing, or none at all
+    return Progress.SUCCEEDED, assessment.message  # argo: Healthy, Missing, or no health
 
 
 def _of_resource(assessment: Assessment | None) -> tuple[Progress, str] | None:
     if assessment is None:
-        return Progress.SUCCEEDED, ""  # argo: a kind without health is done as soon as it is applied
+        return Progress.SUCCEEDED, ""  # argo: a kind without a health check is done as soon as it is applied
     if assessment.health is Health.HEALTHY:
         return Progress.SUCCEEDED, assessment.message
     if assessment.health is Health.DEGRADED and not assessment.fault:
@@ -186,9 +184,9 @@ def shown(key: ResourceKey) -> str:
 
 
 def waiting_text(turns: Sequence[Turn], what: str = "") -> str:
-    """`what` is awaited of the first and of so many more; empty for what is natural: completion, or health.
+    """Format Argo CD's waiting message: the first task, and how many more. `what` defaults to completion or health.
 
-    argo: the first hook, where there is one.
+    argo: the first hook, if there is one.
     """
     hooks = [turn for turn in turns if turn.is_hook]
     natural = "completion of hook" if hooks else "healthy state of"
@@ -200,13 +198,13 @@ def waiting_text(turns: Sequence[Turn], what: str = "") -> str:
 
 
 def with_reasons(message: str, turns: Iterable[Turn]) -> str:
-    """argo: what many say is said once."""
+    """argo: equal reasons are listed once."""
     reasons = dict.fromkeys(turn.message for turn in turns if _is_refused(turn))
     return f"{message}, reason: {','.join(reasons)}" if reasons else message
 
 
 def find_gate_sentence(turn: Turn) -> str:
-    """Why a gate failed the sync, in the gate's own words; empty if no gate did."""
+    """Return why a gate failed the sync, as the gate says it; empty if no gate did."""
     if turn.outcome is Outcome.SYNC_FAILED:
         return turn.message.removeprefix(HELD_BACK) if turn.message.startswith(HELD_BACK) else ""
     is_gate = turn.gate.blocks or turn.gate.timeout or block_wave(turn.task.desired or {}) is not None
@@ -214,7 +212,7 @@ def find_gate_sentence(turn: Turn) -> str:
 
 
 def failure_text(message: str, failed: Sequence[Turn]) -> str:
-    """The sentences of gates, if nothing but gates failed the sync; else Argo CD's words, with all reasons."""
+    """Return the messages of gates if only gates failed the sync; otherwise Argo CD's message with all reasons."""
     sentences = {turn: find_gate_sentence(turn) for turn in failed}
     told = list(dict.fromkeys(filter(None, sentences.values())))
     if told and all(sentences.values()):

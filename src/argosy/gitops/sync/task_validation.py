@@ -1,6 +1,6 @@
-"""Whether tasks can be done at all: does the cluster know their kinds, does the project allow them. Pure.
+"""Validates tasks before they run: does the cluster serve their kinds, does the project permit them. Pure.
 
-In: turns, what the cluster serves. Out: reasons, for each turn that cannot. Never: asks a cluster.
+In: tasks, the kinds that the cluster serves. Out: the reason for each task that cannot run. Never: asks a cluster.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from argosy.gitops.sync.task_order import defined_by
 from argosy.gitops.sync.task_states import Board, Turn
 from argosy.kube.names import GroupKind, ResourceKey, split_api_version
 
-Permitted = Callable[[ResourceKey, bool], str]  # a key, and whether its kind is namespaced → why not; "": it may
+Permitted = Callable[[ResourceKey, bool], str]  # key and is_namespaced → why it is not permitted; "" if it is
 
 
 class ServedKind(Protocol):
@@ -56,7 +56,7 @@ def _has_version(turn: Turn, served: ServedKind) -> bool:
 
 
 def _not_served(turn: Turn) -> str:
-    """argo: its words, which name the kind and say what to install."""
+    """argo: Argo CD's message, which names the kind and says what to install."""
     key = turn.key
     _, version = split_api_version(str((turn.task.desired or turn.live or {}).get("apiVersion") or ""))
     return (

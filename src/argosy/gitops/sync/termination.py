@@ -1,6 +1,6 @@
-"""The end of an operation that somebody stops, or that takes too long.
+"""Terminates an operation that a user stopped or that timed out.
 
-In: the board of an operation. Out: how it ends, in Argo CD's words. Never: leaves a running hook behind.
+In: the tasks of an operation. Out: the final phase and Argo CD's message. Never: leaves a running hook behind.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from argosy.gitops.sync.task_health import AssessAll
 from argosy.gitops.sync.task_states import Board, Turn, verdict
 from argosy.kube.client import Cluster, Propagation
 
-TERMINATING: Final = "operation is terminating: "  # and why, where the engine itself ends it
+TERMINATING: Final = "operation is terminating: "  # followed by the reason if the engine terminates it
 
 
 async def terminate(
@@ -41,27 +41,25 @@ async def _found(turn: Turn, cluster: Cluster) -> dict[str, object] | None:
     try:
         return await read_live(turn.key, cluster)
     except ClusterError as error:
-        if error.may_pass:  # it is read again: what nobody could see may still run
+        if error.may_pass:  # try again: a hook that cannot be read may still be running
             raise TransientError(str(error)) from error
         raise
 
 
-async def _stop(
-    board: Board, turn: Turn, cluster: Cluster, assess_all: AssessAll, propagation: Propagation
-) -> None:
+async def _stop(board: Board, turn: Turn, cluster: Cluster, assess_all: AssessAll, propagation: Propagation) -> None:
     if turn.is_over:
         if turn.live is not None:
             await hooks.release(turn.key, turn.live, cluster)
         return
     if turn.is_pending and not turn.is_ours:
-        return  # not ours: neither begun nor begun before a crash
+        return  # not started by this operation, not even before a crash
     if turn.live is None:
-        board.record(turn, turn.outcome, Progress.SUCCEEDED, "Terminated")  # argo: so it says
+        board.record(turn, turn.outcome, Progress.SUCCEEDED, "Terminated")  # argo: the same result
         return
     (assessment,) = await assess_all([turn.live])
     moved = verdict(assessment, is_hook=True)
     is_over = moved is not None and moved[0] is not Progress.RUNNING
-    is_unknown = assessment is not None and bool(assessment.fault)  # argo: it may be running
+    is_unknown = assessment is not None and bool(assessment.fault)  # argo: it may still be running
     if not is_over or is_unknown or turn.has_policy(DeletePolicy.HOOK_FAILED):
         await hooks.remove(turn.key, turn.live, cluster, propagation)
     else:

@@ -1,8 +1,10 @@
-"""What argosy adds to waves, where an annotation asks for it: whom a sync waits for, and how long. Pure.
+"""Health gates that argosy adds to waves by annotation: which objects a sync waits for, and how long. Pure.
 
-In: a manifest, messages, times. Out: a gate; what of a message is a deadline. Never: decides for what asks for nothing.
+In: a manifest, messages, times. Out: a gate; the deadline in a message. Never: changes anything for objects without the
+annotation.
 
-Deadlines stand at the end of messages, because Argo CD's operationState has no other place that outlives a restart.
+Deadlines are stored at the end of messages, because Argo CD's operationState has no other field that survives a
+restart.
 """
 
 from __future__ import annotations
@@ -21,23 +23,23 @@ from argosy.kube.objects.timestamps import written
 
 _TIME: Final = r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)"
 _GATE: Final = re.compile(rf" \(to be healthy by {_TIME}\)")
-_PARTS: Final = "milliseconds"  # of a second: gates and pauses may be shorter than one
+_PARTS: Final = "milliseconds"  # gates and pauses may be shorter than a second
 _PAUSE: Final = re.compile(rf" \(next wave not before {_TIME}\)")
 
 
 class GateKind(enum.StrEnum):
-    """What a sync does about the health of what it applied."""
+    """How a sync treats the health of an applied object."""
 
-    WAVE = ""  # argo: awaits it between waves, and not in the last one
-    BLOCK = "block"  # awaits it in the last wave too
-    REPORT = "report"  # tells of it, and goes on
-    IGNORE = "ignore"  # does not look
+    WAVE = ""  # argo: awaited between waves, but not in the last one
+    BLOCK = "block"  # awaited in the last wave too
+    REPORT = "report"  # reported, but not awaited
+    IGNORE = "ignore"  # ignored
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
     kind: GateKind = GateKind.WAVE
-    timeout: float = 0.0  # seconds; 0: for ever
+    timeout: float = 0.0  # seconds; 0: no timeout
 
     @property
     def blocks(self) -> bool:
@@ -45,7 +47,7 @@ class Gate:
 
     @property
     def is_free(self) -> bool:
-        """Whether nobody waits for it, and its health fails nothing."""
+        """True if the health is not awaited and fails nothing."""
         return self.kind in (GateKind.REPORT, GateKind.IGNORE)
 
     def deadline(self, now: datetime) -> datetime | None:
@@ -53,7 +55,7 @@ class Gate:
 
 
 def gate_of(manifest: Manifest) -> Gate:
-    """What is not understood asks for nothing."""
+    """Read the gate of a manifest; invalid annotations are ignored."""
     word = annotation_text(manifest, names.GATE) or ""
     text = annotation_text(manifest, names.GATE_TIMEOUT) or ""
     if not word and not text:

@@ -1,7 +1,7 @@
-"""One step: everything of one phase and wave. Prunes, takes old hooks away, applies kind by kind.
+"""Runs one step: all tasks of one phase and wave. Prunes, deletes old hooks, applies kind by kind.
 
-In: turns whose time has come. Out: whether all of it is done, has failed, or must be looked at again. Never: waits;
-repeats a hook that bears the mark of this operation.
+In: tasks whose wave has come. Out: done, failed, or pending. Never: waits; creates a hook twice that carries the mark
+of this operation.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from argosy.gitops.sync.wave_gates import GateKind, with_deadline
 from argosy.kube.client import Cluster, Propagation
 from argosy.kube.names import ResourceKey
 
-AppliedMessages = dict[tuple[ResourceKey, Phase], str]  # what an operation said of objects when it changed them
+AppliedMessages = dict[tuple[ResourceKey, Phase], str]  # messages of the objects that an operation changed
 
 
 class RunState(enum.Enum):
@@ -40,11 +40,11 @@ class RunState(enum.Enum):
 @dataclass(frozen=True, slots=True)
 class Ran:
     state: RunState
-    message: str = ""  # why it is pending
-    wait: float | None = None  # seconds until it is worth another look; None: until something happens
+    message: str = ""  # why the step is pending
+    wait: float | None = None  # seconds until the next try; None: until something changes
 
 
-DELETING = 1.0  # seconds between two looks at what must vanish, though a watch mostly tells before
+DELETING = 1.0  # seconds between checks of objects being deleted; a watch event usually comes first
 DEFINING = 0.1
 
 
@@ -63,10 +63,10 @@ class Runner:
         self._applied_messages = applied_messages
         self._cluster, self._may_delete, self._now = cluster, may_delete, now
 
-    # -- without doing it ---------------------------------------------------------------------------------------
+    # -- dry run ------------------------------------------------------------------------------------------------
 
     def try_out(self, turns: Sequence[Turn]) -> bool:
-        """argo: a dry run on the client's side, in which nothing is ever applied on the server's side."""
+        """argo: a client-side dry run of all tasks, also of those that are applied server-side."""
         is_good = True
         for turn in turns:
             outcome, message = self._tried(turn)
@@ -86,7 +86,7 @@ class Runner:
         except ArgosyError as error:
             return Outcome.SYNC_FAILED, _words(error)
 
-    # -- in earnest ---------------------------------------------------------------------------------------------
+    # -- execution ----------------------------------------------------------------------------------------------
 
     async def run(self, turns: Sequence[Turn]) -> Ran:
         prunes = [turn for turn in turns if turn.task.is_prune]
@@ -104,7 +104,7 @@ class Runner:
         return await self._make([turn for turn in makes if turn.is_pending])
 
     async def _meet_hooks(self, turns: Sequence[Turn]) -> bool:
-        """What lives under a hook's name: made by this operation, then it runs; else it is let go."""
+        """Find live objects with the names of hooks: our own hook keeps running; another one's finalizer is removed."""
 
         async def meet(turn: Turn) -> None:
             turn.live, turn.is_fresh = await read_live(turn.key, self._cluster), True
@@ -121,7 +121,7 @@ class Runner:
         return not any(turn.has_failed for turn in turns)
 
     async def _clear_way(self, turns: Sequence[Turn]) -> Ran | None:
-        """argo: hooks of operations before, where their policy says so."""
+        """argo: delete hooks of earlier operations if their delete policy is BeforeHookCreation."""
         old = [turn for turn in turns if turn.live and turn.has_policy(DeletePolicy.BEFORE_HOOK_CREATION)]
 
         async def clear(turn: Turn) -> None:
@@ -144,7 +144,7 @@ class Runner:
         self._board.record(turn, outcome, PROGRESS_OF[outcome], message)
 
     async def _make(self, turns: Sequence[Turn]) -> Ran:
-        """argo: a kind that failed does not stop the kinds after it."""
+        """argo: a failed kind does not stop the kinds after it."""
         waiting: list[Turn] = []
         for _, group in groupby(turns, key=lambda turn: turn.key.kind):
             alike = list(group)
@@ -163,7 +163,7 @@ class Runner:
         return Ran(RunState.DONE)
 
     async def _applied(self, turn: Turn) -> bool:
-        """False where the old one has to vanish first."""
+        """Apply one object. False if the old object must be deleted first."""
         try:
             applied = await apply(self._wish(turn), self._cluster)
         except TransientError:
@@ -180,7 +180,7 @@ class Runner:
         return True
 
     def _remembered(self, turn: Turn, applied: Applied) -> str:
-        """What this operation did to the object, also where a pass did it whose state could not be written."""
+        """Return what this operation did to the object, also in a pass whose state could not be written."""
         key = turn.key, turn.task.phase
         if applied.is_unchanged:
             return self._applied_messages.get(key, applied.message)
@@ -188,7 +188,7 @@ class Runner:
         return applied.message
 
     async def _undefined(self, turns: Sequence[Turn]) -> Turn | None:
-        """argo: a definition that was just applied gets a moment before what it defines is tried."""
+        """argo: a CRD that was just applied gets some seconds before its custom resources are applied."""
         wanted = {(turn.key.group, turn.key.kind) for turn in turns}
         definition = next((turn for turn in self._board.turns if defined_by(turn.task) in wanted), None)
         if definition is None or definition.is_pending:
@@ -207,7 +207,7 @@ class Runner:
         return Wish(turn.key, turn.task.desired, turn.live, self._terms.how(turn.task), self._terms.state.started)
 
     async def _each(self, turns: Sequence[Turn], work: Callable[[Turn], Awaitable[None]]) -> None:
-        """For all at once; whatever is raised is raised when none of them is at work any more."""
+        """Run `work` for all tasks concurrently; errors are raised after all of them have ended."""
         if len(turns) == 1:
             await work(turns[0])
             return

@@ -222,7 +222,7 @@ def definition(**annotations: str) -> Manifest:
     [
         (claim(), "is deleted with its Application, with its data"),
         (claim(sync_options="Delete=false"), "stays, and nobody keeps it: Delete=false"),
-        (definition(), "stays, and nobody keeps it: definitions are not deleted with an Application"),
+        (definition(), "stays, and nobody keeps it: CRDs are not deleted with an Application"),
     ],
 )
 def test_an_application_that_goes_leaves_what_argo_cd_leaves(manifest: Manifest, expected: str) -> None:

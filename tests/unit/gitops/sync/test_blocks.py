@@ -53,7 +53,7 @@ def test_the_end_of_an_earlier_run_counts_for_nothing() -> None:
     for each in (old, asked):
         found = held(4, each)
         assert found is not None
-        assert (found.has_failed, found.message.endswith("(its run has not begun)")) == (False, True)
+        assert (found.has_failed, found.message.endswith("(not started)")) == (False, True)
 
 
 def test_a_job_never_waits_for_itself() -> None:

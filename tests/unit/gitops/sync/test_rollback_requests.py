@@ -28,5 +28,5 @@ def test_many_sources_leave_out_the_empty_one() -> None:
 
 
 def test_an_entry_without_sources_cannot_be_gone_back_to() -> None:
-    with pytest.raises(ManifestError, match="history entry 5: it does not say what was synced"):
+    with pytest.raises(ManifestError, match="history entry 5: it has no source"):
         rollback_request({"id": 5, "revision": "abc"})
