@@ -1,7 +1,7 @@
-"""Desired and live, compared as Argo CD compares them.
+"""Compares desired and live manifests as Argo CD does.
 
-In: manifests, live manifests by key, rules. Out: a Comparison; every differing field as data; masked manifests.
-Never: asks a cluster, waits, or runs what a user wrote beyond paths that are known to end.
+In: manifests, live manifests by key, diff options. Out: a Comparison; every differing field as data; masked manifests.
+Never: asks a cluster, waits, or runs user expressions that may not terminate.
 """
 
 from argosy.gitops.diff.comparison import compare, needs_confined, questions

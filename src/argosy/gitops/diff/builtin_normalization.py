@@ -1,6 +1,6 @@
-"""What some kinds may say in several ways, said in one.
+"""Normalizes kinds that can express the same thing in several ways.
 
-In: a manifest of any shape. Out: the same manifest, or a copy. Never: raises; changes what other kinds say.
+In: a manifest of any shape. Out: the same manifest, or a copy. Never: raises; changes other kinds.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ def settled(manifest: Manifest, *, ignore_aggregated: bool = False) -> Manifest:
     group, _ = split_api_version(str(made.get("apiVersion") or ""))
     kind = made.get("kind")
     if group == _RBAC and kind == "ClusterRole" and ignore_aggregated and made.get("aggregationRule") is not None:
-        return {**made, "rules": None}  # argo: others write them
+        return {**made, "rules": None}  # argo: a controller writes them
     settle = _BY_KIND.get((group, str(kind)))
     return settle(made) if settle else made
 
 
 def _without_creation(manifest: Manifest) -> Manifest:
-    """argo: exports have a null there."""
+    """argo: exported manifests have a null creationTimestamp."""
     metadata = manifest.get("metadata")
     if not isinstance(metadata, dict) or "creationTimestamp" not in metadata:
         return manifest
@@ -36,7 +36,7 @@ def _without_creation(manifest: Manifest) -> Manifest:
 
 
 def secret(manifest: Manifest) -> Manifest:
-    """argo: text of stringData as bytes of data, and null as no bytes."""
+    """argo: merge stringData into data, encoded, and turn null into an empty value."""
     given, plain = manifest.get("data"), manifest.get("stringData")
     if plain is None and not isinstance(given, dict):
         return manifest
@@ -50,7 +50,7 @@ def secret(manifest: Manifest) -> Manifest:
 
 
 def _encoded(text: Any) -> Any:
-    # argo: what is no text is left, so that the cluster refuses it
+    # argo: values that are not strings stay, so that the cluster refuses them
     return base64.b64encode(text.encode(errors="surrogatepass")).decode() if isinstance(text, str) else text
 
 
@@ -59,7 +59,7 @@ def _role(manifest: Manifest) -> Manifest:
 
 
 def _endpoints(manifest: Manifest) -> Manifest:
-    """argo: addresses grouped by the ports that they share, in one order, TCP where no protocol is said."""
+    """argo: group addresses by ports, sort them, and default the protocol to TCP."""
     subsets = manifest.get("subsets")
     if not isinstance(subsets, list):
         return manifest

@@ -1,7 +1,7 @@
-"""All pairs of an application, compared.
+"""Compares all pairs of an Application.
 
-In: desired manifests, live ones by key, the rules. Out: a Comparison. Never: asks a cluster; raises for what a manifest
-or a setting holds.
+In: desired manifests, live ones by key, diff options. Out: a Comparison. Never: asks a cluster; raises because of the
+contents of a manifest or setting.
 """
 
 from __future__ import annotations
@@ -44,15 +44,17 @@ def compare(
     memory: Memory | None = None,
     shape_of: ShapeOf = no_shape,
 ) -> Comparison:
-    """`predicted` are answers of dry runs, `removed` those of the real jq; `is_own` tells whether the marks of a live
-    manifest are its own and not copied by a controller."""
+    """Compare all pairs. `predicted` are responses of dry runs, `removed` results of the real jq.
+
+    `is_own` is False for a live object whose tracking mark a controller copied from another object.
+    """
     too_expensive: dict[str, None] = {}
     removed = replace(removed, too_expensive=too_expensive)
     work = _Comparing(normalizer_for(rules), predicted, removed, memory, shape_of)
     hooks = [each for each in desired if is_hook(each)]
     wanted = {key_of_source(each): each for each in desired if not is_hook(each) and not is_skipped(each)}
     pairs = [work.pair(key, each, live.get(key)) for key, each in wanted.items()]
-    # argo: what is skipped is not applied, and not pruned either
+    # argo: skipped objects are neither applied nor pruned
     known = wanted.keys() | {key_of_source(each) for each in desired if is_skipped(each)}
     pairs += [
         Pair(key, None, found, differs=True)
@@ -70,7 +72,7 @@ def _status(pairs: Sequence[Pair], failed: bool) -> SyncStatus:
 
 
 def _counts(pair: Pair) -> bool:
-    """argo: what is extra may ask not to be counted, though it can be pruned."""
+    """argo: an extra object may opt out by annotation; it can still be pruned."""
     if pair.desired is None and pair.live is not None and _EXTRANEOUS in compare_options(pair.live):
         return False
     return pair.differs
@@ -78,7 +80,7 @@ def _counts(pair: Pair) -> bool:
 
 @dataclass(slots=True)
 class _Comparing:
-    """One run over many pairs."""
+    """One comparison of many pairs."""
 
     normalizer: Normalizer
     predicted: Mapping[ResourceKey, Manifest]
@@ -106,9 +108,9 @@ class _Comparing:
                 verdict = self._verdict(key, desired, live)
             except (ManifestError, PatchError) as error:
                 self.failed = True
-                self.faults.append(f"{key}: it cannot be compared, {error.message}; correct the manifest")
+                self.faults.append(f"{key}: comparison failed: {error.message}; correct the manifest")
                 return Pair(key, desired, live, differs=True)
-            # The real jq may fail today and not tomorrow, so only what it did without trouble is kept.
+            # The real jq may fail only now, so only results without errors are cached.
             lasts = not ignored.needs_confined or (self.removed.answers and not self.removed.faults)
             lasts = lasts and not self.removed.too_expensive
             if memory is not None and print_ is not None and lasts:
@@ -131,7 +133,7 @@ def predict(
     removed: Removed = NOTHING_REMOVED,
     shape_of: ShapeOf = no_shape,
 ) -> tuple[Manifest, Manifest]:
-    """What live would become, and live, both in the same form."""
+    """Return what live would become, and live, both in the same form."""
     rules = normalizer.rules
     shape = shape_for(desired, shape_of)
     live = in_version_of(desired, live)
@@ -158,13 +160,13 @@ def _is_applied_by_server(desired: Manifest, rules: CompareRules) -> bool:
 
 
 def _unversioned(manifest: Manifest) -> Manifest:
-    """Without what changes with every write, and so is as old as the moment of the dry run."""
+    """Remove the fields that change with every write, and so with the dry run."""
     metadata = {name: value for name, value in manifest["metadata"].items() if name not in _OF_A_WRITE}
     return {**manifest, "metadata": metadata}
 
 
 def needs_confined(rules: CompareRules) -> bool:
-    """Whether `questions` must be asked of the real jq before comparing."""
+    """True if `list_jq_questions` must be answered by the real jq before comparing."""
     return any(compile_path(text) is None for rule in rules.ignored for text in rule.jq_paths)
 
 
@@ -177,7 +179,7 @@ def questions(
     memory: Memory | None = None,
     shape_of: ShapeOf = no_shape,
 ) -> Iterator[Question]:
-    """What the real jq must be asked for a comparison of these, but for pairs that the memory answers for."""
+    """Yield the documents that the real jq must process before a comparison, except for cached pairs."""
     normalizer = normalizer_for(rules)
     number = memory.number_of(rules) if memory is not None else 0
     for each in desired:

@@ -1,7 +1,7 @@
-"""The shapes of custom kinds, from the definitions that live in the cluster.
+"""The shapes of custom kinds, from the CRDs in the cluster.
 
-In: the definitions, as often as they are asked for. Out: a shape with its defaults, None where there is no definition.
-Never: raises for a definition that cannot be read; reads one twice that did not change.
+In: a function that lists the CRDs. Out: a shape with its defaults, or None without a CRD. Never: raises for an invalid
+CRD; compiles an unchanged CRD twice.
 """
 
 from __future__ import annotations

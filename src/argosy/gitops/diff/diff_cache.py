@@ -1,7 +1,7 @@
-"""What comparisons of unchanged pairs came to. The caller owns it.
+"""Caches the results of comparisons. The caller owns the cache.
 
-In: a desired manifest's digest, a live manifest's uid and version, the rules. Out: the same answer as before.
-Never: grows beyond its bound; answers for a live manifest that has no version.
+In: the digest of a desired manifest, the uid and version of the live one, the diff options. Out: the cached result.
+Never: exceeds its size limit; caches a live manifest without a version.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from argosy.kube.objects import Manifest
 
 
 class Verdict(NamedTuple):
-    """What came of comparing a pair: the two sides only where they differ."""
+    """The result of comparing a pair; the two sides are set only if they differ."""
 
     differs: bool
     predicted: Manifest | None = None
@@ -32,7 +32,7 @@ class Fingerprint(NamedTuple):
 
 
 class Memory:
-    """One answer for each live manifest."""
+    """One cached result per live object."""
 
     def __init__(self, most: int = 50_000) -> None:
         self._most = most
@@ -43,7 +43,7 @@ class Memory:
         return len(self._said)
 
     def number_of(self, rules: CompareRules) -> int:
-        """A small number for these rules, to be compared quickly."""
+        """Return a small number that stands for these options, for fast comparison."""
         if len(self._rules) > self._most:
             self._rules.clear()
             self._said.clear()

@@ -1,7 +1,7 @@
-"""The rules of a comparison.
+"""The options of a comparison.
 
-In: an application, and the settings of the installation. Out: CompareRules, one value for each application.
-Never: looks at a manifest.
+In: an Application and the settings of the installation. Out: one DiffOptions value per Application. Never: looks at a
+manifest.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _STATUS: Final = "/status"
 
 
 class KnownField(NamedTuple):
-    """A field of a custom kind that has the type of a core one: `spec.template.spec` is a `core/v1/PodSpec`."""
+    """A field of a custom kind with the type of a core one: `spec.template.spec` is a `core/v1/PodSpec`."""
 
     group: str
     kind: str
@@ -34,22 +34,22 @@ PRESETS: Final = (KnownField("argoproj.io", "Rollout", ("spec", "template", "spe
 
 @dataclass(frozen=True, slots=True)
 class CompareRules:
-    """All that decides how a pair is compared, beside the pair itself."""
+    """All inputs of a comparison besides the pair itself."""
 
-    ignored: tuple[IgnoreDifference, ...] = ()  # of the installation and of the application
+    ignored: tuple[IgnoreDifference, ...] = ()  # of the installation and of the Application
     ignore_status: IgnoreStatus = "all"
     ignore_aggregated_roles: bool = False
     server_side: bool = False  # argo: ServerSideDiff=true
     keeps_mutations: bool = False  # argo: IncludeMutationWebhook=true
-    structured: bool = False  # argo: the application syncs with ServerSideApply=true
+    structured: bool = False  # argo: the Application syncs with ServerSideApply=true
     known_fields: tuple[KnownField, ...] = PRESETS
     controller: str = FIELD_MANAGER
     masked_annotations: frozenset[str] = frozenset()
-    mark: str = ""  # of anything else that shaped the manifests before they came here, such as the way of tracking
+    mark: str = ""  # identifies other inputs of the manifests, such as the tracking method
 
     @property
     def all_ignored(self) -> tuple[IgnoreDifference, ...]:
-        """argo: also status, and a field of definitions that servers drop."""
+        """argo: also status, and a CRD field that servers drop."""
         added = [IgnoreDifference(*_DEFINITION, pointers=("/spec/preserveUnknownFields",))]
         if self.ignore_status == "all":
             added.append(IgnoreDifference("*", "*", pointers=(_STATUS,)))
@@ -59,7 +59,7 @@ class CompareRules:
 
 
 def concerns(rule: IgnoreDifference, key: ResourceKey) -> bool:
-    """argo: group and kind are globs, name and namespace are not; empty ones stand for any."""
+    """argo: group and kind are globs, name and namespace are not; empty ones match any."""
     return (
         rule.name in ("", key.name)
         and rule.namespace in ("", key.namespace)
@@ -70,7 +70,7 @@ def concerns(rule: IgnoreDifference, key: ResourceKey) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CompareSettings:
-    """What an installation says of comparisons. Faults are sentences for a condition; all else still holds."""
+    """Diff settings of an installation. Faults are sentences for a condition; the rest applies."""
 
     ignored: tuple[IgnoreDifference, ...] = ()
     ignore_status: IgnoreStatus = "all"

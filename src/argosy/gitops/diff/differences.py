@@ -1,6 +1,6 @@
-"""Every differing field of a pair, with who wrote the live value and when.
+"""Lists every differing field of a pair, with the manager and time of the live value.
 
-In: a pair that differs. Out: differences in the order of their places. Never: shows a value of a Secret.
+In: a pair that differs. Out: differences in the order of their paths. Never: shows a value of a Secret.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ Place = tuple[Token, ...]
 def differences(
     pair: Pair, *, masked_annotations: Collection[str] = (), shape_of: ShapeOf = no_shape
 ) -> list[Difference]:
-    """None for a pair that does not differ; one, for the whole, where a side is missing. Indices are those of live."""
+    """Return one difference per field; a single one for the whole object if a side is missing.
+
+    Indices are those of live.
+    """
     if not pair.differs:
         return []
     managers = _managers(pair.live)
@@ -71,7 +74,7 @@ def _values(desired: Any, live: Any, shape: Shape | None, at: Place) -> Iterator
         yield from _maps(desired, live, shape, at)
     elif isinstance(desired, list) and isinstance(live, list):
         within = list(_lists(desired, live, shape, at))
-        # The same elements in another order differ as a whole.
+        # The same elements in another order are one difference of the whole list.
         yield from within or [_Found(at, desired, live)]
     else:
         yield _Found(at, desired, live)
@@ -108,7 +111,7 @@ def _by_index(desired: list[Any], live: list[Any], items: Shape | None, at: Plac
 
 
 def keys_of(one: Sequence[Any], other: Sequence[Any], shape: Shape | None) -> Sequence[str]:
-    """The fields that tell elements apart: those of the shape, else a name that all have; none where they do not."""
+    """Return the fields that identify list elements: the keys of the shape, else `name` if all have it, else none."""
     known: list[Sequence[str]] = []
     if shape is not None and shape.kind == "list":
         known = [keys for keys in (shape.map_keys, [shape.merge_key]) if keys and keys[0]]
@@ -149,7 +152,7 @@ def _owned(found: _Found, live: Manifest, managers: Sequence[Manager]) -> Differ
 
 
 def owner_of(tokens: Sequence[Token], live: Manifest, managers: Sequence[Manager]) -> Manager | None:
-    """Who owns the field or the least that holds it; of several the latest."""
+    """Return the manager of the field or of its nearest ancestor; the latest of several."""
     best: tuple[int, str] = (0, "")
     owner = None
     for each in managers:
@@ -163,7 +166,9 @@ def owner_of(tokens: Sequence[Token], live: Manifest, managers: Sequence[Manager
 
 
 def _depth(tree: dict[str, Any], tokens: Sequence[Token], value: Any) -> int:
-    """How far down the way to the field somebody owns something; whoever owns parts of the field owns it."""
+    """Return how deep on the path to the field the tree has an owned node; owning parts of the field counts as owning
+    it.
+    """
     deepest = 0
     for depth, token in enumerate(tokens, start=1):
         if isinstance(token, int):
@@ -191,13 +196,13 @@ def _names(element: str, index: int, item: Any) -> bool:
     except ValueError:
         return False
     if kind == "k" and isinstance(value, dict) and isinstance(item, dict):
-        # A key may be one that a server fills in.
+        # a server may default a key field
         return all(item.get(name, wanted) == wanted for name, wanted in value.items())
     return kind == "v" and value == item
 
 
 def readable(pointer: str, manifest: Manifest) -> str:
-    """`.spec.containers[name="web"].image` for people; elements without a name have their index."""
+    """Format a pointer as `.spec.containers[name="web"].image`; elements without a name get their index."""
     value: Any = manifest
     text = ""
     for token in parse(pointer):

@@ -1,6 +1,7 @@
-"""Whether a live manifest already is all that is desired: the quick answer for most pairs.
+"""Checks quickly whether a live manifest already has everything that is desired, as most do.
 
-In: two manifests of a built-in kind, in the same form. Out: yes, or that a closer look is needed. Never: a wrong yes.
+In: two manifests of a built-in kind, in the same form. Out: True, or False if a full comparison is needed. Never: a
+wrong True.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from argosy.kube.patch.strategic_merge import field_of, items_of, merge_key_of, 
 
 
 def covers(live: Any, desired: Any, shape: Shape | None) -> bool:
-    """Whether a strategic merge of desired into live would change nothing."""
+    """True if a strategic merge of desired into live would change nothing."""
     if isinstance(desired, dict) and isinstance(live, dict):
         return _covers_map(live, desired, shape)
     if isinstance(desired, list) and isinstance(live, list) and strategy_of(shape)[1] == "merge":
@@ -43,7 +44,7 @@ def _covers_map(live: dict[str, Any], desired: dict[str, Any], shape: Shape | No
 
 
 def _covers_list(live: list[Any], desired: list[Any], shape: Shape | None) -> bool:
-    """Element by element: another order, or an element more, is for others to judge."""
+    """Compare element by element; another order or length needs the full comparison."""
     key = merge_key_of(shape)
     if len(live) != len(desired) or not key:
         return same(live, desired)

@@ -1,6 +1,6 @@
-"""Cut one document down to the fields of another.
+"""Reduces one document to the fields of another.
 
-In: two values. Out: a new value that shares what is kept. Never: mutates one.
+In: two values. Out: a new value that shares the remaining parts. Never: mutates an input.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def trimmed(pattern: Any, value: Any) -> Any:
-    """The value without fields that the pattern does not have. argo: elements beyond the pattern's stay whole."""
+    """Remove fields that the pattern does not have. argo: list elements beyond the pattern's length stay complete."""
     if isinstance(pattern, dict) and isinstance(value, dict):
         return trimmed_map(pattern, value)
     if isinstance(pattern, list) and isinstance(value, list):
@@ -28,7 +28,7 @@ def trimmed_list(pattern: Sequence[Any], value: Sequence[Any]) -> list[Any]:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether both are the same JSON: true is not 1, but 1.0 is 1."""
+    """True if both are the same JSON: true is not 1, but 1.0 is 1."""
     if one is other:
         return True
     if isinstance(one, dict):

@@ -1,7 +1,7 @@
-"""What others have set in a live manifest beside what Git asks for: no drift, but people wonder where it comes from.
+"""Lists fields that other managers added to a live object. They are no drift, but users ask where they come from.
 
-In: a pair. Out: fields that only live has, each with who set it. Never: metadata, a status, a Secret, or what those
-set who also wrote what Git asks for: that is defaults, or left from before.
+In: a pair. Out: fields that only live has, each with its manager. Never: metadata, status, a Secret, or fields of
+managers that also wrote desired fields: those are defaults, or left over.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NOT_ASKED_FOR: Final = ("apiVersion", "kind", "metadata", "status")
 
 
 def additions(pair: Pair) -> list[Difference]:
-    """In the order of their places; none of a Secret."""
+    """Return the added fields in the order of their paths; none for a Secret."""
     desired, live = pair.desired, pair.live
     if desired is None or live is None or pair.key.kind == "Secret":
         return []
@@ -38,7 +38,7 @@ def additions(pair: Pair) -> list[Difference]:
 
 
 def _asked(desired: Manifest, at: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """The places that Git writes; a list is one place."""
+    """Yield the paths of desired fields; a list is one path."""
     for name, value in desired.items():
         if not at and name in NOT_ASKED_FOR:
             continue
@@ -56,4 +56,3 @@ def _added(desired: Manifest, live: Manifest, at: tuple[str, ...]) -> Iterator[t
             yield (*at, name), live[name]
         elif isinstance(desired[name], dict) and isinstance(live[name], dict):
             yield from _added(desired[name], live[name], (*at, name))
-

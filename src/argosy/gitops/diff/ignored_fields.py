@@ -1,7 +1,7 @@
-"""What is no matter of comparison, taken out of a manifest.
+"""Removes ignored fields from a manifest.
 
-In: a manifest of any shape, and the rules that concern it. Out: the manifest without those fields.
-Never: raises; a rule that finds nothing does nothing.
+In: a manifest of any shape, and the rules for its key. Out: the manifest without those fields. Never: raises; a rule
+that matches nothing changes nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _INDEX: Final = re.compile(r"-?[0-9]{1,9}")
 
 
 class Question(NamedTuple):
-    """A document, and the expressions to remove from it, one after another: for the real jq."""
+    """A document and the jq expressions to delete from it, in order: input for the real jq."""
 
     document: bytes
     expressions: tuple[str, ...]
@@ -33,9 +33,9 @@ class Question(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """Answers of the real jq: documents without what the expressions name. Faults are sentences.
+    """Results of the real jq: documents without the expressions' fields. Faults are sentences.
 
-    `too_expensive` collects expressions that went over their limit during a comparison; they are not tried again in it.
+    `too_expensive` collects expressions that exceeded their limit during a comparison; they are not tried again in it.
     """
 
     answers: Mapping[Question, Manifest] = field(default_factory=dict)
@@ -48,11 +48,11 @@ NOTHING_REMOVED: Final = Removed()
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """What the rules ignore of one key."""
+    """The ignored fields of one key."""
 
     pointers: tuple[tuple[str, ...], ...] = ()
     expressions: tuple[str, ...] = ()
-    paths: tuple[Path, ...] = ()  # the expressions compiled; fewer where only the real jq knows one of them
+    paths: tuple[Path, ...] = ()  # compiled expressions; those that need the real jq are missing
     managers: frozenset[str] = frozenset()
     faults: tuple[str, ...] = ()
 
@@ -61,13 +61,13 @@ class Ignored:
         return len(self.paths) < len(self.expressions)
 
     def question(self, manifest: Manifest) -> Question | None:
-        """What the real jq must be asked before this manifest can be compared."""
+        """Return the input for the real jq, or None if it is not needed."""
         if not self.needs_confined:
             return None
         return Question(orjson.dumps(self._without_pointers(manifest)), self.expressions)
 
     def without(self, manifest: Manifest, removed: Removed = NOTHING_REMOVED) -> Manifest:
-        """The manifest without what is ignored. Where the real jq gave no answer, it removes nothing."""
+        """Remove the ignored fields. Without a result of the real jq, its expressions remove nothing."""
         if (question := self.question(manifest)) is not None:
             answer = removed.answers.get(question)
             if answer is not None:
@@ -95,7 +95,7 @@ def _without_path(manifest: Manifest, path: Path, too_expensive: dict[str, None]
 
 
 def ignored_by(rules: Iterable[IgnoreDifference], key: ResourceKey) -> Ignored:
-    """All that these rules ignore; they must concern the key."""
+    """Combine rules that match the key."""
     pointers: list[tuple[str, ...]] = []
     expressions: list[str] = []
     managers: set[str] = set()
@@ -107,7 +107,7 @@ def ignored_by(rules: Iterable[IgnoreDifference], key: ResourceKey) -> Ignored:
             try:
                 pointers.append(tuple(json_pointer.parse(text)))
             except PatchError:
-                faults.append(f"ignoreDifferences of {key.kind}: {text!r} is no JSON pointer; begin it with a slash")
+                faults.append(f"ignoreDifferences of {key.kind}: {text!r} is not a JSON pointer; start it with a slash")
     paths = [path for text in expressions if (path := compile_path(text)) is not None]
     return Ignored(
         tuple(dict.fromkeys(each for each in pointers if each)),
@@ -119,7 +119,7 @@ def ignored_by(rules: Iterable[IgnoreDifference], key: ResourceKey) -> Ignored:
 
 
 def without(value: Any, tokens: Sequence[str]) -> Any:
-    """The value without the field there; the same value where there is none. argo: -1 is the last of a list."""
+    """Remove the field at the path; the same value if there is none. argo: -1 is the last element of a list."""
     token, below = tokens[0], tokens[1:]
     if isinstance(value, dict):
         if token not in value:

@@ -1,7 +1,7 @@
-"""Fields of custom kinds that have the type of a core one, written as that type writes them.
+"""Normalizes fields of custom kinds that have the type of a core one.
 
-In: a manifest, and which of its fields are of which type. Out: the manifest with those fields in one form.
-Never: raises for a value that does not fit.
+In: a manifest, and its fields with known types. Out: the manifest with those fields in canonical form. Never: raises
+for a value of another type.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CORE: Final = "io.k8s.api.core.v1."
 
 @lru_cache(maxsize=512)
 def type_named(name: str) -> Rewrite | None:
-    """`core/v1/PodSpec`, `core/Quantity`, `meta/v1/Duration`; None where there is no such type."""
+    """Return the normalizer of `core/v1/PodSpec`, `core/Quantity` or `meta/v1/Duration`; None for an unknown type."""
     if name == "core/Quantity":
         return _quantity
     if name == "meta/v1/Duration":
@@ -46,13 +46,13 @@ def _quantity(value: Any) -> Any:
 
 
 def _duration(value: Any) -> Any:
-    """As Go prints it: `90s` is `1m30s`."""
+    """Format as Go does: `90s` is `1m30s`."""
     try:
         left = round(seconds_of(value) * 1000) if isinstance(value, str) and not value.isdecimal() else -1
     except ValueError:
         return value
     if left < 1000 or left % 1000:
-        return value  # parts of a second have units of their own, and nobody writes them here
+        return value  # fractions of a second have other units, and are not used here
     minutes, seconds = divmod(left // 1000, 60)
     hours, minutes = divmod(minutes, 60)
     lead = f"{hours}h{minutes}m" if hours else f"{minutes}m" if minutes else ""
@@ -75,7 +75,7 @@ def in_known_types(manifest: Manifest, known: Iterable[KnownField]) -> Manifest:
 
 
 def _rewritten(value: Any, path: Sequence[str], rewrite: Rewrite) -> Any:
-    """Through maps by name, through all elements of lists."""
+    """Follow map keys by name, and all elements of lists."""
     if isinstance(value, list):
         return [_rewritten(item, path, rewrite) for item in value]
     if not path:

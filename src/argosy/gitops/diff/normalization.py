@@ -1,7 +1,6 @@
-"""Makes the two sides of a pair comparable.
+"""Normalizes both sides of a pair, so that they can be compared.
 
-In: a manifest, and the rules. Out: the manifest in the one form in which two can be compared.
-Never: raises for what a manifest holds.
+In: a manifest and the diff options. Out: the normalized manifest. Never: raises because of its contents.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _MOST_KINDS: Final = 2_000
 
 
 class Normalizer:
-    """The rules, ready to be used on manifest after manifest."""
+    """Applies the diff options to manifests, and caches the rules by kind."""
 
     def __init__(self, rules: CompareRules) -> None:
         self.rules = rules
@@ -33,7 +32,7 @@ class Normalizer:
         return self._of(key)[0]
 
     def normalized(self, manifest: Manifest, key: ResourceKey, removed: Removed = NOTHING_REMOVED) -> Manifest:
-        """All but reading it by its type: what was applied last is not read so."""
+        """Normalize without decoding by type, as last-applied is not decoded."""
         ignored, known = self._of(key)
         return in_known_types(ignored.without(self.settled(manifest), removed), known)
 
@@ -44,7 +43,7 @@ class Normalizer:
         return self.normalized(retyped(manifest), key, removed)
 
     def _of(self, key: ResourceKey) -> tuple[Ignored, list[KnownField]]:
-        """Once for each kind, unless a rule names single objects."""
+        """Return the rules of a key; cached by kind, unless a rule names single objects."""
         known = self._by_kind.get(key.group_kind)
         if known is not None and known[0]:
             return known[1], known[2]

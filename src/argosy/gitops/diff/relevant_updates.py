@@ -1,7 +1,7 @@
-"""Which updates of live manifests matter: those that change more than what an installation ignores of them.
+"""Decides which updates of live objects are relevant: those that change more than ignored fields.
 
-In: a live manifest before and after an update, and the settings. Out: whether it is the same but for what is ignored.
-Never: decides by itself whether to reconcile: health may have changed though all that counts is the same.
+In: a live manifest before and after an update, and the settings. Out: True if only ignored fields changed. Never:
+decides whether to reconcile: health may have changed although all compared fields are equal.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _OF_A_WRITE: Final = frozenset(("resourceVersion", "generation", "managedFields"
 
 
 class UpdateFilter:
-    """argo: rules of ignoreResourceUpdates, and those of ignoreDifferences where the installation does not say no."""
+    """argo: applies ignoreResourceUpdates, and ignoreDifferences unless the installation disables that."""
 
     def __init__(self, settings: CompareSettings) -> None:
         ignored = settings.ignored_updates + (settings.ignored if settings.ignores_on_updates else ())
@@ -25,7 +25,7 @@ class UpdateFilter:
         self._normalizer = Normalizer(CompareRules(ignored=ignored, ignore_status="none", known_fields=()))
 
     def is_same(self, before: Manifest, after: Manifest) -> bool:
-        """Never where updates are not filtered: then each one matters."""
+        """True if only ignored fields changed; always False if updates are not filtered."""
         if not self._is_on:
             return False
         ignored = self._normalizer.ignored(key_of(after))

@@ -1,6 +1,7 @@
-"""A desired manifest that leaves ignored fields as they live: for the sync option RespectIgnoreDifferences.
+"""Keeps ignored fields at their live values, for the sync option RespectIgnoreDifferences.
 
-In: a desired manifest, its live one, the rules. Out: what to apply. Never: takes over what only a server may write.
+In: a desired manifest, its live one, the diff options. Out: the manifest to apply. Never: takes over server-owned
+fields.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from argosy.kube.objects import Manifest, key_of
 from argosy.kube.patch.field_comparison import field_shape
 from argosy.kube.patch.merge_schema import Shape
 
-# Beside status: a version in what is applied would be a condition, and the rest is nobody's to give.
+# Besides status: a resourceVersion would be a precondition, and only servers write the others.
 _SERVERS: Final = (
     ("status",),
     *(
@@ -38,7 +39,7 @@ def respecting(
     removed: Removed = NOTHING_REMOVED,
     shape_of: ShapeOf = no_shape,
 ) -> Manifest:
-    """Desired, but for ignored fields, which are as they live; what live does not have of them is left out."""
+    """Return desired with the live values of ignored fields; ignored fields that live does not have are removed."""
     if live is None:
         return desired
     ignored, shape = normalizer_for(rules).ignored(key_of(desired)), shape_for(desired, shape_of)
@@ -53,7 +54,7 @@ def respecting(
 def respect_questions(
     desired: Manifest, live: Manifest | None, rules: CompareRules, *, shape_of: ShapeOf = no_shape
 ) -> list[Question]:
-    """What the real jq must be asked before."""
+    """Return the inputs that the real jq must process before."""
     ignored = normalizer_for(rules).ignored(key_of(desired))
     if live is None or not ignored.needs_confined:
         return []
@@ -62,7 +63,7 @@ def respect_questions(
 
 
 def _restored(wanted: Any, bare: Any, live: Any, shape: Shape | None) -> Any:
-    """Wanted with all that live has and `bare`, which is live without what is ignored, has not."""
+    """Add to `wanted` all that live has and `bare`, live without the ignored fields, has not."""
     if isinstance(bare, dict) and isinstance(live, dict):
         made = dict(wanted) if isinstance(wanted, dict) else {}
         for name, value in live.items():
@@ -77,7 +78,7 @@ def _restored(wanted: Any, bare: Any, live: Any, shape: Shape | None) -> Any:
 
 
 def _restored_list(wanted: list[Any], bare: list[Any], live: list[Any], shape: Shape | None) -> list[Any]:
-    """By the keys of elements. Where they have none: by index, or, where elements were ignored, as live has it."""
+    """Match elements by key; without keys by index, or take live if elements were ignored."""
     items = shape.items() if shape is not None and shape.kind == "list" else None
     names = keys_of([*wanted], live, shape) and keys_of(bare, live, shape)
     if not names:

@@ -1,7 +1,7 @@
-"""Secrets, hidden.
+"""Masks the values of Secrets.
 
-In: manifests that are shown together. Out: the same with marks in place of values: equal values have equal marks.
-Never: lets a value of a Secret through, whatever shape it has.
+In: manifests that are shown together. Out: the same with masks instead of values: equal values have equal masks. Never:
+shows a value of a Secret, whatever its type.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def is_secret(manifest: Manifest | None) -> bool:
 
 
 def masked_pair(pair: Pair, annotations: Collection[str] = ()) -> Pair:
-    """The pair as it may be shown."""
+    """Mask all manifests of a pair."""
     if pair.key.group_kind != ("", "Secret"):
         return pair
     sides = masked((pair.desired, pair.live, pair.predicted, pair.compared), annotations)
@@ -38,13 +38,15 @@ def masked_pair(pair: Pair, annotations: Collection[str] = ()) -> Pair:
 
 
 def masked(manifests: Sequence[Manifest | None], annotations: Collection[str] = ()) -> list[Manifest | None]:
-    """argo: the first value of a key is eight signs long, each other one four more; also in what was applied last."""
+    """argo: the mask of a key's first value has eight characters, each other value four more; last-applied is masked
+    too.
+    """
     marks = _Marks()
     return [_masked(each, marks, annotations) if each and is_secret(each) else each for each in manifests]
 
 
 class _Marks:
-    """For each key, a mark for each of its values."""
+    """Assigns a mask to each value of each key."""
 
     def __init__(self) -> None:
         self._of: dict[str, dict[bytes, str]] = {}
@@ -70,7 +72,7 @@ def _masked(manifest: Manifest, marks: _Marks, annotations: Collection[str]) -> 
         hidden = _masked(original, marks, annotations)
         shown[LAST_APPLIED] = orjson.dumps(hidden, option=orjson.OPT_SORT_KEYS).decode()
     elif text is not None or LAST_APPLIED in shown:
-        shown[LAST_APPLIED] = SHORTEST  # it cannot be read, so nobody knows what is in it
+        shown[LAST_APPLIED] = SHORTEST  # it is not valid JSON, so it is masked as a whole
     return {**made, "metadata": {**made["metadata"], "annotations": shown}}
 
 

@@ -1,7 +1,7 @@
-"""The settings of comparisons.
+"""Reads the diff settings of an installation.
 
-In: the data of ConfigMap argocd-cm. Out: CompareSettings; what is wrong is a sentence in `faults`, and the rest holds.
-Never: raises for a bad value.
+In: the data of ConfigMap argocd-cm. Out: CompareSettings; invalid values are sentences in `faults`, and the rest
+applies. Never: raises for an invalid value.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LISTS: Final = {"jsonPointers": "pointers", "jqPathExpressions": "jq_paths", "m
 
 
 def read_compare_settings(argocd_cm: Mapping[str, str], parameters: Mapping[str, str] = {}) -> CompareSettings:
-    """`parameters` are those of argocd-cmd-params-cm."""
+    """Read the settings. `parameters` is the data of argocd-cmd-params-cm."""
     reading = _Reading()
     overrides = reading.overrides(argocd_cm)
     status, aggregated, on_updates = reading.options(argocd_cm.get(OPTIONS_KEY, ""))
@@ -55,7 +55,7 @@ Kind = tuple[str, str]
 
 
 class Override(NamedTuple):
-    """What is said of one kind in one place."""
+    """One entry of resource.customizations for one kind."""
 
     kind: Kind
     where: str
@@ -64,13 +64,13 @@ class Override(NamedTuple):
 
 
 class _Reading:
-    """One pass over the settings."""
+    """Reads the settings once, and collects faults."""
 
     def __init__(self) -> None:
         self.faults: list[str] = []
 
     def overrides(self, argocd_cm: Mapping[str, str]) -> list[Override]:
-        """The map first, then keys of single kinds."""
+        """Return the entries of the map first, then the keys of single kinds."""
         found = [*self._of_map(argocd_cm.get(MAP_KEY, ""))]
         for key, text in argocd_cm.items():
             for prefix in (IGNORE_KEY, UPDATES_KEY, KNOWN_KEY):
@@ -88,8 +88,8 @@ class _Reading:
             where = f"{MAP_KEY}[{name}]"
             group, _, kind = str(name).rpartition("/")
             for what in _IN_MAP:
-                found = value.get(what) if isinstance(value, dict) else None  # health says what else is wrong
-                if isinstance(found, str):  # argo: a text that is YAML again
+                found = value.get(what) if isinstance(value, dict) else None  # the health settings report other errors
+                if isinstance(found, str):  # argo: the value may be a string that contains YAML
                     found = self._loaded(where, found)
                 yield Override((group, kind), where, what, found)
 
@@ -97,7 +97,7 @@ class _Reading:
         try:
             return load(text)
         except UserError as error:
-            self.faults.append(f"{where}: is no YAML, {error.message}; correct it")
+            self.faults.append(f"{where}: invalid YAML: {error.message}; correct it")
             return None
 
     def rules(self, what: str, overrides: Iterable[Override]) -> tuple[IgnoreDifference, ...]:
@@ -116,7 +116,7 @@ class _Reading:
         if given is None:
             return ()
         if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
-            self.faults.append(f"{where}: {name} must be a list of texts; put each after a dash, in quotes")
+            self.faults.append(f"{where}: {name} must be a list of strings; put each after a dash, in quotes")
             return ()
         return tuple(given)
 
@@ -125,14 +125,16 @@ class _Reading:
             if what != "knownTypeFields":
                 continue
             if not isinstance(given, list):
-                self.faults.append(f"{where}: knownTypeFields must be a list of field and type; correct it")
+                self.faults.append(f"{where}: knownTypeFields must be a list with field and type; correct it")
                 continue
             for each in given:
                 path, type_ = (each.get("field"), each.get("type")) if isinstance(each, dict) else (None, None)
                 if not isinstance(path, str) or not isinstance(type_, str):
-                    self.faults.append(f"{where}: each of knownTypeFields needs field and type; add what is missing")
+                    self.faults.append(
+                        f"{where}: each entry of knownTypeFields needs field and type; add the missing one"
+                    )
                 elif type_named(type_) is None:
-                    self.faults.append(f"{where}: no type is called {type_!r}; write one such as core/v1/PodSpec")
+                    self.faults.append(f"{where}: unknown type {type_!r}; write one such as core/v1/PodSpec")
                 else:
                     yield KnownField(*kind, tuple(path.split(".")), type_)
 
@@ -158,7 +160,7 @@ class _Reading:
 
 
 def _kind_of_key(name: str) -> Kind:
-    """argo: `all` stands for every kind, core kinds have no group before them."""
+    """argo: `all` means every kind; core kinds have no group prefix."""
     if name == "all":
         return "*", "*"
     group, _, kind = name.rpartition("_")

@@ -1,7 +1,7 @@
-"""Comparisons by who owns which field: for what is applied on the server's side.
+"""Compares by field ownership, for objects that are applied server-side.
 
-In: both sides, made comparable, and live's managedFields. Out: what live would become, and live, in the same form.
-Never: asks a server. What a server said is handed in.
+In: both sides, normalized, and live's managedFields. Out: what live would become, and live, in the same form. Never:
+asks a server; its dry-run response is passed in.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from argosy.kube.patch.typed_merge import merge, remove, swept
 
 
 def predict(desired: Manifest, live: Manifest, controller: str, shape: Shape) -> tuple[Manifest, Manifest]:
-    """What a server would make of an apply by the controller. Raises PatchError or ManifestError."""
+    """Predict a server-side apply by the controller. Raises PatchError or ManifestError."""
     metadata = {name: value for name, value in desired["metadata"].items() if name != "managedFields"}
     merged = server_side_apply.apply(
         live,
@@ -39,7 +39,7 @@ def predict(desired: Manifest, live: Manifest, controller: str, shape: Shape) ->
 def without_trusted(
     desired: Manifest, live: Manifest, trusted: Iterable[str], shape: Shape
 ) -> tuple[Manifest, Manifest]:
-    """Both without the fields that differ and that a trusted manager owns."""
+    """Remove from both sides the fields that differ and belong to a trusted manager."""
     names = frozenset(trusted)
     try:
         owned = [each.fields.tree for each in managers_of(live) if each.name in names]
@@ -50,7 +50,7 @@ def without_trusted(
             both = intersection(tree, changed)
             desired, live = _removed(desired, both, shape), _removed(live, both, shape)
     except PatchError:
-        pass  # what managedFields say cannot be read, so they say nothing
+        pass  # unreadable managedFields are ignored
     return desired, live
 
 
@@ -63,10 +63,10 @@ def _removed(manifest: Manifest, tree: Tree, shape: Shape) -> Manifest:
 
 
 def without_mutations(predicted: Manifest, live: Manifest, controller: str, shape: Shape) -> Manifest:
-    """What a dry run said, but for changes that webhooks made and not the controller.
+    """Remove changes by webhooks from a dry-run response.
 
-    argo: a field that the controller now owns has its new value, a field that is gone is gone, all else stays as it is
-    in live.
+    argo: fields that the controller owns keep their new value, removed fields stay removed, and all others are as in
+    live.
     """
     changed, removed = compare(bare(live), bare(predicted), shape)
     wanted = _within(changed, _owned(predicted, controller))
@@ -84,7 +84,7 @@ def _owned(manifest: Manifest, controller: str) -> Tree:
 
 
 def _within(changed: Tree, owned: Tree) -> Tree:
-    """The part of the changes that lies in or around what is owned: a list may be one field here and many there."""
+    """Return the changes in or around owned fields: a list may be one field here and many there."""
     part: Tree = {}
     for element, node in changed.items():
         other = owned.get(element)
@@ -98,14 +98,16 @@ def _within(changed: Tree, owned: Tree) -> Tree:
 
 
 def _extracted(value: Any, tree: Tree, shape: Shape | None) -> Any:
-    """Only the members of the tree, with the keys of list elements on the way."""
+    """Extract the members of the tree, with the keys of list elements on the path."""
     if isinstance(value, dict):
         made: dict[str, Any] = {}
         for name, item in value.items():
             node = tree.get("f:" + name)
             if node is not None:
-                made[name] = item if not node or not isinstance(item, dict | list) else _extracted(
-                    item, node, field_shape(shape, name)
+                made[name] = (
+                    item
+                    if not node or not isinstance(item, dict | list)
+                    else _extracted(item, node, field_shape(shape, name))
                 )
         return made
     if isinstance(value, list) and shape is not None and is_keyed_list(shape):

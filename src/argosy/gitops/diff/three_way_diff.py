@@ -1,7 +1,7 @@
-"""The usual comparison: three-way, by what was applied last.
+"""The default comparison: a three-way diff with the last-applied configuration.
 
-In: both sides, made comparable. Out: what live would become, and live, in the same form.
-Never: counts a field as drift that only live has.
+In: both sides, normalized. Out: what live would become, and live, in the same form. Never: counts a field as drift that
+only live has.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from argosy.kube.schema.builtin_types import Type
 
 
 def last_applied(live: Manifest) -> Manifest | None:
-    """What was applied last, as live's annotation has it; None where it cannot be known."""
+    """Return the last-applied configuration from live's annotation; None if it is missing or invalid."""
     text = annotation_text(live, LAST_APPLIED)
     try:
         found = orjson.loads(text) if text else None
@@ -34,7 +34,7 @@ def last_applied(live: Manifest) -> Manifest | None:
 
 
 def predict(original: Manifest, desired: Manifest, live: Manifest, shape: Shape) -> tuple[Manifest, Manifest]:
-    """Raises PatchError or ManifestError where the desired manifest does not fit its kind."""
+    """Predict live after an apply. Raises PatchError or ManifestError if the desired manifest does not fit its kind."""
     original, desired = _without_place(original), _without_place(desired)
     type_ = type_for(desired)
     if type_ is None:
@@ -47,18 +47,18 @@ def predict(original: Manifest, desired: Manifest, live: Manifest, shape: Shape)
 
 
 def merged(original: Manifest, desired: Manifest, live: Manifest, type_: Type) -> tuple[Manifest, Manifest]:
-    """For a built-in kind, as it would be kept."""
+    """Predict a built-in kind as the server would store it."""
     patch = three_way.strategic(original, desired, _with_known_claims(original, live), type_)
     return kept(strategic_merge.apply(live, patch, type_), type_), kept(live, type_)
 
 
 def _removes(original: Manifest, desired: Manifest, type_: Type) -> bool:
-    """Whether something that was applied last is not asked for any more."""
+    """True if a field of last-applied is no longer desired."""
     return original != desired and bool(diff_maps(original, desired, type_, Wanted(changes=False)))
 
 
 def _without_place(manifest: Manifest) -> Manifest:
-    """argo: the namespace is no matter of comparison, nor are annotations that are empty."""
+    """argo: the namespace and empty annotations are not compared."""
     metadata = manifest.get("metadata")
     if not isinstance(metadata, dict):
         return manifest
@@ -69,7 +69,7 @@ def _without_place(manifest: Manifest) -> Manifest:
 
 
 def _with_known_claims(original: Manifest, live: Manifest) -> Manifest:
-    """argo: servers fill in volumeClaimTemplates, and no patch knows how to merge them."""
+    """argo: servers default volumeClaimTemplates, and no patch can merge them."""
     group, _ = split_api_version(str(live.get("apiVersion") or ""))
     if live.get("kind") != "StatefulSet" or group not in ("apps", "extensions"):
         return live

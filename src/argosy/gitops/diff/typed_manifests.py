@@ -1,6 +1,6 @@
-"""Manifests of built-in kinds as Go's types have them, and the shapes of all kinds.
+"""Converts manifests of built-in kinds as Go types would, and finds the shapes of all kinds.
 
-In: a manifest. Out: the manifest read and written as its type does it. Never: raises for what the type does not take.
+In: a manifest. Out: the manifest decoded and encoded by its type. Never: raises for values that the type rejects.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from argosy.kube.schema.crd.compiled_schema import Node
 from argosy.kube.schema.crd.pruning import fill
 
 ShapeOf = Callable[[str, str], Shape | None]
-"""The shape of a custom kind by apiVersion and kind, None where nobody knows it."""
+"""Returns the shape of a custom kind by apiVersion and kind, or None."""
 
 
 class FreeShape:
-    """Free JSON: maps are granular, lists are of one piece."""
+    """The shape of untyped JSON: maps are granular, lists are atomic."""
 
     kind: ShapeKind = "untyped"
     atomic: bool = False
@@ -50,21 +50,21 @@ def no_shape(api_version: str, kind: str) -> Shape | None:
 
 
 def type_for(manifest: Manifest) -> Type | None:
-    """The type of a built-in kind."""
+    """Return the type of a built-in kind, or None."""
     group, version = split_api_version(str(manifest.get("apiVersion") or ""))
     return type_of(group, version, str(manifest.get("kind") or ""))
 
 
 def shape_for(manifest: Manifest, shape_of: ShapeOf = no_shape) -> Shape:
-    """The type's own, a custom kind's, or that of free JSON."""
+    """Return the built-in type, the shape of a custom kind, or that of untyped JSON."""
     found: Shape | None = type_for(manifest)
     return found or shape_of(str(manifest.get("apiVersion") or ""), str(manifest.get("kind") or "")) or FREE
 
 
 def retyped(manifest: Manifest) -> Manifest:
-    """Read and written by its type: no zero values that Go leaves out, canonical quantities and times.
+    """Decode and encode by type: without zero values that Go omits, with canonical quantities and times.
 
-    argo: a manifest with a field that the type does not know, or with a wrong value, stays as it is.
+    argo: a manifest with an unknown field or an invalid value stays as it is.
     """
     type_ = type_for(manifest)
     if type_ is None:
@@ -79,7 +79,10 @@ def retyped(manifest: Manifest) -> Manifest:
 
 
 def kept(manifest: Manifest, shape: Shape) -> Manifest:
-    """As a server keeps it: read by its type, with defaults. Raises ManifestError for what the type does not take."""
+    """Return the manifest as a server stores it, with defaults.
+
+    Raises ManifestError for values that the type rejects.
+    """
     if isinstance(shape, Type):
         kind, api_version = manifest["kind"], manifest["apiVersion"]
         group, version = split_api_version(api_version)
@@ -90,7 +93,7 @@ def kept(manifest: Manifest, shape: Shape) -> Manifest:
 
 
 def _with_said_metadata(manifest: Manifest) -> Manifest:
-    """k8s: the metadata of every kind is read by its type, which leaves out what says nothing."""
+    """k8s: metadata of every kind is decoded by its type, which omits empty values."""
     metadata = manifest.get("metadata")
     if not isinstance(metadata, dict) or all(map(_says_something, metadata.values())):
         return manifest

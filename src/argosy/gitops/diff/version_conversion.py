@@ -1,7 +1,7 @@
-"""Live manifests in the version in which they are desired.
+"""Converts live manifests to the apiVersion of the desired ones.
 
-In: a desired manifest, and the live one of its key. Out: the live one in the desired one's version.
-Never: raises; what cannot be converted has the fields that it had.
+In: a desired manifest and the live one of its key. Out: the live one in the desired apiVersion. Never: raises; without
+a conversion the fields stay as they are.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _AUTOSCALER: Final = "HorizontalPodAutoscaler"
 
 
 def in_version_of(desired: Manifest, live: Manifest) -> Manifest:
-    """k8s: custom kinds have the same fields in all their versions, unless a webhook converts them."""
+    """k8s: custom kinds have the same fields in all versions, unless a webhook converts them."""
     wanted, found = desired.get("apiVersion"), live.get("apiVersion")
     if wanted == found:
         return live
@@ -30,7 +30,7 @@ def in_version_of(desired: Manifest, live: Manifest) -> Manifest:
 
 
 def _autoscaler_v1(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """k8s: the first version knows only the share of CPU; a server keeps the rest in annotations."""
+    """k8s: autoscaling/v1 knows only CPU utilization; servers keep the rest in annotations."""
     made = {name: value for name, value in spec.items() if name not in ("metrics", "behavior")}
     metrics = spec.get("metrics")
     for each in metrics if isinstance(metrics, list) else ():

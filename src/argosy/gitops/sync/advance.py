@@ -341,7 +341,7 @@ class _Call:
         return self._answer(Progress.RUNNING, with_pause(message, self._pause()), wait)
 
     def _pause(self) -> datetime | None:
-        """When the pause between two waves ends; None if there is none, it is over, or the clock was set back."""
+        """Return when the pause between two waves ends; None if there is none, it is over, or the clock jumped back."""
         pause = pause_of(self.terms.state.message)
         longest = timedelta(seconds=self.settings.wave_delay) + CLOCK_SKEW
         return pause if pause and timedelta(0) < pause - self.now() <= longest else None

@@ -81,7 +81,7 @@ def test_a_manifest_that_does_not_fit_its_kind_makes_the_status_unknown_and_is_n
     assert found.status is SyncStatus.UNKNOWN
     assert found.pairs[0].differs
     (fault,) = found.faults
-    assert fault.startswith("apps/Deployment/web: it cannot be compared")
+    assert fault.startswith("apps/Deployment/web: comparison failed")
 
 
 def living(version: str, **data: Any) -> Manifest:

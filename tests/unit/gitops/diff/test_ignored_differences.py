@@ -45,7 +45,7 @@ def test_what_is_no_pointer_is_told_and_does_nothing() -> None:
     found = comparison(DESIRED, DESIRED, CompareRules(ignored=(ignoring("spec/a"),)))
     assert not found.pairs[0].differs
     (fault,) = found.faults
-    assert fault == "ignoreDifferences of Widget: 'spec/a' is no JSON pointer; begin it with a slash"
+    assert fault == "ignoreDifferences of Widget: 'spec/a' is not a JSON pointer; start it with a slash"
 
 
 @pytest.mark.parametrize(
@@ -98,8 +98,6 @@ def test_a_jq_expression_that_is_more_than_a_path_is_asked_and_its_answer_is_use
 
 def test_paths_alone_need_no_jq() -> None:
     assert not needs_confined(CompareRules(ignored=(IgnoreDifference("*", "*", jq_paths=(".spec.a",)),)))
-
-
 
 
 def test_what_a_trusted_manager_owns_and_changed_is_no_drift() -> None:
