@@ -80,7 +80,7 @@ async def test_a_token_is_printed_once_and_counts_until_it_is_deleted(scene: Sce
     refused = await scene.argosy("account", "generate-token")
     assert refused.code == 2
     assert "does not have apiKey capability" in refused.err
-    assert "is no duration" in (await scene.argosy("account", "generate-token", "-a", "ci", "-e", "soon")).err
+    assert "is not a duration" in (await scene.argosy("account", "generate-token", "-a", "ci", "-e", "soon")).err
 
 
 async def test_what_an_account_may_is_answered_yes_or_no(scene: Scene) -> None:

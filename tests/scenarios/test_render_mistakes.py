@@ -81,14 +81,16 @@ def test_a_misspelled_field_is_noticed_and_the_rest_is_rendered(desk: Desk, mode
     done = desk.render(models, "-f", "app.yaml")
     line = text.splitlines().index("      nameprefix: x-") + 1
     assert done.returncode == 0 and names(done) == ["dev-model"]
-    said = f"warning: app.yaml:{line}: spec.source.kustomize.nameprefix is no field, and is left out; did you mean"
+    said = (
+        f"warning: app.yaml:{line}: spec.source.kustomize.nameprefix is not a known field and is ignored; did you mean"
+    )
     assert f"{said} namePrefix?" in done.stderr
     assert "did you mean images?" in done.stderr
     (models / "overlays/dev/.argocd-source.yaml").write_text("path: other\nkustomize: {nameSufix: -y}\n")
     beside = desk.render(models, "overlays/dev")
     assert names(beside) == ["dev-model"]
     assert "overlays/dev/.argocd-source.yaml:1: path cannot be overridden in this file" in beside.stderr
-    assert "yaml:2: kustomize.nameSufix is no field, and is left out; did you mean nameSuffix?" in beside.stderr
+    assert "yaml:2: kustomize.nameSufix is not a known field and is ignored; did you mean nameSuffix?" in beside.stderr
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ async def test_a_hook_that_fails_stops_the_deletion_and_is_tried_again(room: Roo
     assert await room.get("ConfigMap", "settings") is None
     events = (await room.cluster.list(GroupKind("", "Event"), namespace=CONTROL)).items
     (told,) = [each["message"] for each in events if each["reason"] == "ResourceDeleted"]
-    assert told == f"deleted application and what it managed at {room.repository.head}"
+    assert told == f"deleted application and its resources at {room.repository.head}"
 
 
 async def test_the_highest_wave_is_gone_before_a_lower_one_begins_to_go(room: Room) -> None:

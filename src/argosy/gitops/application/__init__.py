@@ -1,7 +1,7 @@
-"""An Application as values: who it is, where its manifests come from, how it wants to be synced, and how that stands.
+"""An Application as values: metadata, sources, destination, sync policy, and operation state.
 
-In: a manifest in Argo CD's words. Out: frozen values in ours, or a ManifestError that names the field.
-Never: decides anything; fields that it does not know are left alone, as the API server leaves them.
+In: a manifest in Argo CD's format. Out: frozen values, or a ManifestError that names the field. Never: decides
+anything; unknown fields are ignored, as the API server does.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ __all__ = [
     "read_source",
 ]
 
-# Imported on first use: a command that renders one source needs none of them, and each takes time to make.
+# Imported on first use: a command that renders one source needs none of them, and each import takes time.
 _HOMES: Final = {
     **dict.fromkeys(
         ("OperationRequest", "OperationState", "Outcome", "Phase", "Progress", "Result", "SyncRequest"), "operations"
@@ -88,10 +88,10 @@ _HOMES: Final = {
     ),
 }  # fmt: skip
 APPLICATION = ("argoproj.io", "Application")
-HISTORY_LIMIT = 10  # argo: where revisionHistoryLimit is not given
+HISTORY_LIMIT = 10  # argo: default of revisionHistoryLimit
 
 
-# argo: where the engine itself lives, by address and by name
+# argo: the cluster of the controller, by address and by name
 IN_CLUSTER: Final = (parse_cluster_address("https://kubernetes.default.svc"), "in-cluster")
 
 
@@ -102,14 +102,14 @@ class Destination(NamedTuple):
 
     @property
     def known(self) -> Destination:
-        """By address and by name, where one tells the other: a rule may be about either."""
+        """Return address and name of the in-cluster destination, because a rule may use either."""
         if (self.server or self.name) in IN_CLUSTER and not (self.server and self.name):
             return Destination(*IN_CLUSTER, self.namespace)
         return self
 
     @property
     def is_here(self) -> bool:
-        """Whether it is the cluster that the Application itself lives in."""
+        """True if it is the cluster that holds the Application."""
         return (self.known.server or self.known.name) in (*IN_CLUSTER, "")
 
 
@@ -125,7 +125,7 @@ def _no_policy() -> SyncPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """What is to be where, and how far that is."""
+    """An Application: its spec, status and operation."""
 
     name: str = ""
     namespace: str = ""
@@ -133,7 +133,7 @@ class Application:
     project: str = "default"
     destination: Destination = field(default_factory=Destination)
     sources: tuple[Source, ...] = ()
-    has_many_sources: bool = False  # argo: written as `sources`, though there may be only one
+    has_many_sources: bool = False  # argo: written as `sources`, even if there is only one
     annotations: Mapping[str, str] = field(default_factory=dict)
     policy: SyncPolicy = field(default_factory=_no_policy)
     ignored: tuple[IgnoreDifference, ...] = ()
@@ -151,19 +151,17 @@ class Application:
 
     @property
     def parent(self) -> str:
-        """The Application that made it, by the mark that it left; empty where there is none.
+        """The Application that manages this one, by its tracking ID; empty if there is none.
 
-        argo: `NAME:GROUP/KIND:NAMESPACE/NAME`, with the namespace and `_` before it where that is not the usual one.
+        argo: `NAME:GROUP/KIND:NAMESPACE/NAME`, with `NAMESPACE_` before it outside the control namespace.
         """
         name, _, rest = self.annotations.get(TRACKING_ID, "").partition(":")
         own = name.rpartition("_")[2]
         return own if rest and own != self.name else ""
 
 
-def read_application(
-    manifest: Mapping[str, Any], where: str = "", last: Application | None = None
-) -> Application:
-    """What is written as it was in the `last` version is not read again, and is the very same value."""
+def read_application(manifest: Mapping[str, Any], where: str = "", last: Application | None = None) -> Application:
+    """Parse an Application. Parts that are unchanged since `last` are reused, and stay identical objects."""
     from argosy.gitops.application.operations import request_of, state_of
 
     fields = Fields(manifest, where)
@@ -193,7 +191,7 @@ def read_application(
 
 
 def _asked_for(spec: Fields) -> Application:
-    """Of which only what a spec says is known."""
+    """Return an Application with only the fields of its spec."""
     from argosy.gitops.application.sync_policy import ignore_difference_of, policy_of
 
     destination = spec.fields("destination")

@@ -1,7 +1,7 @@
-"""Addresses of clusters in one spelling.
+"""Parses cluster addresses into one canonical spelling.
 
-In: the `server` of a destination or a cluster Secret. Out: a ClusterAddress, and the usual spellings of it, which
-patterns are matched against. Never: raises.
+In: the `server` of a destination or a cluster Secret. Out: a ClusterAddress, and its usual spellings, for matching
+patterns. Never: raises.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _DEFAULT_PORTS: Final = {"https": "443", "http": "80"}
 _URL: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)(?P<path>[^?#]*)", re.DOTALL)
 _UNRESERVED: Final = re.compile(r"%(2[dDeE]|3[0-9]|4[1-9A-Fa-f]|5[0-9aAfF]|6[1-9A-Fa-f]|7[0-9aAeE])")
 
-ClusterAddress = NewType("ClusterAddress", str)  # canonical; only the functions of this module make one
+ClusterAddress = NewType("ClusterAddress", str)  # canonical; created only by this module
 NO_CLUSTER: Final = ClusterAddress("")
 
 
 @lru_cache(4_096)
 def parse_cluster_address(text: str) -> ClusterAddress:
-    """Scheme and host in lower case; no default port, no user, no empty part of the path. Other text stays as it is."""
+    """Lower-case scheme and host; drop the default port, the user and empty path segments. Other text stays."""
     text = text.strip()
     match = _URL.fullmatch(text)
     if match is None:
@@ -32,7 +32,7 @@ def parse_cluster_address(text: str) -> ClusterAddress:
     host, port = _split_port(match["authority"].rpartition("@")[2])
     try:
         host = canonical_host(host.removesuffix("."))
-    except UserError:  # no cluster has this address
+    except UserError:  # not a valid cluster address
         host = host.lower()
     port = str(int(port)) if port.isascii() and port.isdecimal() and len(port) < 10 else port
     suffix = f":{port}" if port and port != _DEFAULT_PORTS.get(scheme) else ""
@@ -41,7 +41,7 @@ def parse_cluster_address(text: str) -> ClusterAddress:
 
 
 def cluster_spellings(address: ClusterAddress) -> tuple[str, ...]:
-    """How people write the address: with and without its default port, with and without a slash at the end."""
+    """Return the usual spellings: with and without the default port and a trailing slash."""
     match = _URL.fullmatch(address)
     if match is None:
         return (address,)

@@ -1,6 +1,6 @@
-"""Files as they are at one revision, wherever they are kept.
+"""A file tree at one revision, wherever it is stored.
 
-In: a path within it. Out: bytes, names, and ids that are equal where the content is. Never: leaves the tree.
+In: a path in the tree. Out: bytes, names, and IDs that are equal if the content is. Never: leaves the tree.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, Protocol
 
 
 class TreeEntry(NamedTuple):
-    """A name in a folder. Equal ids mean equal content, all the way down."""
+    """A name in a folder. Equal IDs mean equal content, including subfolders."""
 
     name: str
     kind: Literal["file", "folder", "link"]
@@ -18,13 +18,13 @@ class TreeEntry(NamedTuple):
 
 
 class Tree(Protocol):
-    """Paths are relative, with slashes, without `.` and `..`; the empty one is the root. Links are never followed."""
+    """Paths are relative, with slashes, without `.` and `..`; "" is the root. Links are never followed."""
 
     def entry(self, path: str) -> TreeEntry | None:
-        """What is there; None where nothing is."""
+        """Return the entry at the path, or None."""
 
     def listing(self, path: str) -> Sequence[TreeEntry]:
-        """What a folder holds, by name; empty where there is no folder."""
+        """Return the entries of a folder by name; empty if it is not a folder."""
 
     def read(self, path: str) -> bytes:
-        """A file's content, or the target of a link; raises SourceError where there is neither."""
+        """Return the content of a file or the target of a link; raises SourceError if it is neither."""

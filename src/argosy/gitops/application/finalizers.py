@@ -1,6 +1,6 @@
-"""The finalizers of Applications that an engine takes away.
+"""The finalizers of Applications that a controller removes.
 
-In: a finalizer. Out: what it asks for. Never: I/O.
+In: a finalizer. Out: its meaning. Never: I/O.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from argosy.annotations import POST_DELETE_FINALIZER, PRE_DELETE_FINALIZER, RESO
 
 BACKGROUND: Final = f"{RESOURCES_FINALIZER}/background"
 FOREGROUND: Final = f"{RESOURCES_FINALIZER}/foreground"
-CLEAN: Final = "/cleanup"  # after the name of one that is for hooks
+CLEAN: Final = "/cleanup"  # suffix of hook finalizers
 OF_RESOURCES: Final = frozenset({RESOURCES_FINALIZER, BACKGROUND, FOREGROUND})
 OF_HOOKS: Final = frozenset(
     f"{name}{step}" for name in (PRE_DELETE_FINALIZER, POST_DELETE_FINALIZER) for step in ("", CLEAN)
@@ -19,5 +19,5 @@ OF_HOOKS: Final = frozenset(
 
 
 def is_served(finalizer: str) -> bool:
-    """Whether an engine takes it away; without one, whatever has it can not be deleted."""
+    """True if a controller removes it; without one, the object cannot be deleted."""
     return finalizer in OF_RESOURCES or finalizer in OF_HOOKS

@@ -1,6 +1,6 @@
-"""What a manifest's annotations say of its syncs: hook or not, in which phases and wave, with which options.
+"""Reads the sync annotations of a manifest: hook, phases, wave, delete policies, options.
 
-In: a manifest of any shape. Out: values. Never: raises; what is not understood says nothing.
+In: a manifest of any shape. Out: values. Never: raises; invalid annotations are ignored.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 class DeletePolicy(enum.StrEnum):
-    """When a hook's manifest is deleted again."""
+    """When a hook is deleted."""
 
     HOOK_SUCCEEDED = "HookSucceeded"
     HOOK_FAILED = "HookFailed"
@@ -42,7 +42,7 @@ _HELM_POLICIES: Final = {
 
 
 def annotation_text(manifest: Manifest, name: str) -> str | None:
-    """None where the annotation is absent, or where anything on the way to it is not what it should be."""
+    """Return an annotation; None if it is absent, or if metadata has an unexpected type."""
     metadata = manifest.get("metadata")
     found = metadata.get("annotations") if isinstance(metadata, dict) else None
     text = found.get(name) if isinstance(found, dict) else None
@@ -50,22 +50,22 @@ def annotation_text(manifest: Manifest, name: str) -> str | None:
 
 
 def is_hook(manifest: Manifest) -> bool:
-    """argo: hooks of types that nobody supports, such as Helm's `test`, are hooks too, though they never run."""
+    """argo: hooks of unsupported types, such as Helm's `test`, are hooks too, though they never run."""
     if annotation_text(manifest, names.HOOK) is not None:
         return not is_skipped(manifest)
     helm = annotation_text(manifest, names.HELM_HOOK)
-    # argo: Helm marks definitions of custom resources in the same way, but they are ordinary manifests.
+    # argo: Helm marks CRDs in the same way, but they are ordinary manifests.
     return helm is not None and helm != "crd-install"
 
 
 def is_skipped(manifest: Manifest) -> bool:
-    """Whether Skip is the only hook type that it names. Such a manifest is never applied."""
+    """True if Skip is the only known hook type. Such a manifest is never applied."""
     found = words(manifest, names.HOOK)
     return bool(found) and set(found) & _KNOWN == {_SKIP}
 
 
 def phases(manifest: Manifest) -> tuple[Phase, ...]:
-    """When a hook runs. argo: its own annotation wins over Helm's; none at all for types that nobody supports."""
+    """Return the phases of a hook. argo: its own annotation overrides Helm's; none for unsupported types."""
     own = words(manifest, names.HOOK)
     if own:
         return tuple(Phase(word) for word in own if word in _KNOWN and word != _SKIP)
@@ -77,11 +77,11 @@ def delete_policies(manifest: Manifest) -> frozenset[DeletePolicy]:
     own = words(manifest, names.HOOK_DELETE_POLICY)
     found = {DeletePolicy(word) for word in own if word in set(DeletePolicy)}
     found |= {_HELM_POLICIES[word] for word in words(manifest, names.HELM_HOOK_DELETE_POLICY) if word in _HELM_POLICIES}
-    return frozenset(found or {DeletePolicy.BEFORE_HOOK_CREATION})  # argo: where none is known
+    return frozenset(found or {DeletePolicy.BEFORE_HOOK_CREATION})  # argo: the default
 
 
 def wave(manifest: Manifest) -> int:
-    """argo: a wave that is no whole number is none; then Helm's weight counts, then 0."""
+    """argo: a wave that is not an integer is ignored; then Helm's hook weight counts, then 0."""
     for name in (names.SYNC_WAVE, names.HELM_HOOK_WEIGHT):
         text = annotation_text(manifest, name)
         if text is not None and _WHOLE.fullmatch(text):
@@ -94,7 +94,7 @@ def sync_options(manifest: Manifest) -> tuple[str, ...]:
 
 
 def has_option(manifest: Manifest | None, option: str) -> bool:
-    """Whether the manifest itself asks for an option such as `Replace=true`."""
+    """True if the manifest itself has an option such as `Replace=true`."""
     return manifest is not None and option in sync_options(manifest)
 
 
@@ -103,7 +103,7 @@ def compare_options(manifest: Manifest) -> tuple[str, ...]:
 
 
 def words(manifest: Manifest, name: str) -> tuple[str, ...]:
-    """The words of an annotation that lists them with commas, each once."""
+    """Return the items of a comma-separated annotation, each once."""
     text = annotation_text(manifest, name)
     if not text:
         return ()

@@ -1,6 +1,6 @@
-"""The names of an installation's parts, and the labels that say whose they are.
+"""Names and labels of the parts of an argosy installation.
 
-In: a part. Out: labels. Never: a word that is an Argo CD's.
+In: a part. Out: labels. Never: a label value of Argo CD.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ NAME: Final = "app.kubernetes.io/name"
 PART_OF: Final = "app.kubernetes.io/part-of"
 OURS: Final = "argosy"
 USUAL_NAMESPACE: Final = "argosy"
-CONTROL: Final = "argosy.dev/control"  # of the namespace that settings and Applications are in
+CONTROL: Final = "argosy.dev/control"  # marks the namespace with settings and Applications
 MANAGER: Final = "argosy-install"
 
 
@@ -40,7 +40,7 @@ def is_control(namespace: Manifest) -> bool:
 
 
 def has_marked(namespace: Manifest) -> bool:
-    """Whether an installation gave the label to a namespace that was there before."""
+    """True if an installation added the label to an existing namespace."""
     written = [
         each["fieldsV1"]["f:metadata"]["f:labels"]
         for each in namespace["metadata"].get("managedFields") or ()

@@ -1,6 +1,6 @@
-"""Git LFS pointers: the short texts that Git holds instead of files that are kept elsewhere.
+"""Detects Git LFS pointers: the short files that Git has instead of the real ones.
 
-In: the content of a file. Out: whether it is a pointer, and what to say then. Never: fetches the file.
+In: the content of a file. Out: True if it is a pointer, and the message for it. Never: fetches the file.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-MAX_POINTER_BYTES: Final = 1024  # by the specification of Git LFS
+MAX_POINTER_BYTES: Final = 1024  # from the Git LFS specification
 _POINTER: Final = re.compile(
     rb"version https://(?:git-lfs|hawser)\.github\.com/spec/[^\r\n]*\r?\n(?:[^\r\n]*\r?\n)*?oid "
 )

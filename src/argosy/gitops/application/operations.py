@@ -1,6 +1,6 @@
-"""A sync as it is asked for, and as it stands: what the Application carries between two steps.
+"""Sync operations as requested and as recorded in the Application.
 
-In: `operation` and `status.operationState` in Argo CD's words. Out: frozen values. Never: moves one on.
+In: `operation` and `status.operationState` in Argo CD's format. Out: frozen values. Never: advances an operation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from argosy.kube.objects.field_reader import Fields
 
 
 class Progress(enum.StrEnum):
-    """How far an operation, or a task of it, is. argo: its phase."""
+    """The phase of an operation, or of one of its tasks. argo: OperationPhase."""
 
     RUNNING = "Running"
     TERMINATING = "Terminating"
@@ -31,7 +31,7 @@ class Progress(enum.StrEnum):
 
 
 class Phase(enum.StrEnum):
-    """When a task has its turn."""
+    """The phase of a sync that a task runs in. argo: SyncPhase."""
 
     PRE_SYNC = "PreSync"
     SYNC = "Sync"
@@ -42,7 +42,7 @@ class Phase(enum.StrEnum):
 
 
 class Outcome(enum.StrEnum):
-    """argo: the status of a resource in syncResult."""
+    """argo: ResultCode, the status of a resource in syncResult."""
 
     SYNCED = "Synced"
     SYNC_FAILED = "SyncFailed"
@@ -52,15 +52,15 @@ class Outcome(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of a task so far."""
+    """The result of one task so far."""
 
     key: ResourceKey
     version: str = ""
     phase: Phase = Phase.SYNC
-    outcome: Outcome | None = None  # none for a hook that was not applied
-    progress: Progress | None = None  # argo: hookPhase, which it also writes for what is no hook
+    outcome: Outcome | None = None  # None for a hook that was not applied
+    progress: Progress | None = None  # argo: hookPhase, which is also written for resources that are not hooks
     message: str = ""
-    hook: str = ""  # argo: hookType; empty for what is no hook
+    hook: str = ""  # argo: hookType; empty if it is not a hook
     images: tuple[str, ...] = ()
 
 
@@ -74,10 +74,10 @@ class SyncRequest:
     dry_run: bool = False
     runs_hooks: bool = True  # strategy `hook`; `apply` runs none
     force: bool = False
-    resources: tuple[ResourceKey, ...] = ()  # only these; an empty namespace stands for any
+    resources: tuple[ResourceKey, ...] = ()  # only these; an empty namespace matches any
     options: tuple[str, ...] = ()
     manifests: tuple[str, ...] = ()
-    sources: tuple[Source, ...] = ()  # to be synced instead of the Application's own: a rollback
+    sources: tuple[Source, ...] = ()  # instead of the Application's own, for a rollback
     heals: int = 0  # argo: autoHealAttemptsCount
 
 
@@ -102,10 +102,10 @@ class OperationState:
     started: str = ""  # RFC 3339
     finished: str = ""
     retries: int = 0
-    has_result: bool = False  # argo: whether there is a syncResult
+    has_result: bool = False  # argo: True if there is a syncResult
     revision: str = ""
     revisions: tuple[str, ...] = ()
-    sources: tuple[Mapping[str, Any], ...] = ()  # as they were synced, in Argo CD's words
+    sources: tuple[Mapping[str, Any], ...] = ()  # as they were synced, in Argo CD's format
     namespace_metadata: Mapping[str, Any] | None = None
     results: tuple[Result, ...] = ()
 

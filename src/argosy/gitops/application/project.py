@@ -1,6 +1,6 @@
 """An AppProject as values: what its Applications may do.
 
-In: a manifest in Argo CD's words. Out: frozen values. Never: decides; `policy` does.
+In: a manifest in Argo CD's format. Out: frozen values. Never: decides; `gitops.policy` does.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Any, Final, NamedTuple
 
 from argosy.kube.objects.field_reader import Fields
 
-BUDGETS_CONFIG_MAP: Final = "argosy-project-budgets"  # controllers write it while work of a project waits
+BUDGETS_CONFIG_MAP: Final = "argosy-project-budgets"  # controllers write it while a project's work waits for its budget
 
 
 class DestinationPattern(NamedTuple):
-    """argo: an entry of destinations: globs, with `!` before one that denies."""
+    """argo: an entry of destinations: globs, with `!` before a denial."""
 
     server: str = ""
     name: str = ""
@@ -60,7 +60,7 @@ class IntegrityPolicy(NamedTuple):
 
 
 class DestinationServiceAccount(NamedTuple):
-    """Globs of clusters and namespaces, and the account that syncs there act as."""
+    """Globs of clusters and namespaces, and the service account that syncs impersonate there."""
 
     server: str
     namespace: str
@@ -81,7 +81,7 @@ class Project:
     destinations: tuple[DestinationPattern, ...] = ()
     cluster_allowed: tuple[KindPattern, ...] = ()  # argo: clusterResourceWhitelist
     cluster_denied: tuple[KindPattern, ...] = ()
-    namespaced_allowed: tuple[KindPattern, ...] | None = None  # argo: none given allows all, an empty list nothing
+    namespaced_allowed: tuple[KindPattern, ...] | None = None  # argo: None permits all, an empty list nothing
     namespaced_denied: tuple[KindPattern, ...] = ()
     roles: tuple[Role, ...] = ()
     windows: tuple[SyncWindow, ...] = ()
@@ -138,9 +138,7 @@ def read_project(manifest: Mapping[str, Any], where: str = "") -> Project:
 
 
 def _kinds(spec: Fields, name: str) -> tuple[KindPattern, ...]:
-    return tuple(
-        KindPattern(*(each.text(part) for part in KindPattern._fields)) for each in spec.all_fields(name)
-    )
+    return tuple(KindPattern(*(each.text(part) for part in KindPattern._fields)) for each in spec.all_fields(name))
 
 
 def _window(given: Fields) -> SyncWindow:

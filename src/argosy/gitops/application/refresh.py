@@ -1,6 +1,6 @@
-"""How a refresh is asked for: by annotations of an Application, which whoever has compared it anew takes away.
+"""Requests a refresh by annotations, which the controller removes after the next comparison.
 
-In: the annotations that it has, a time. Out: those to write. Never: makes less of what somebody else waits for.
+In: the Application's annotations, a time. Out: the annotations to write. Never: downgrades a pending hard refresh.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from argosy.annotations import REFRESH, REFRESH_TIMESTAMP
 from argosy.kube.objects.timestamps import written
 
 NORMAL: Final = "normal"
-HARD: Final = "hard"  # what was rendered is not trusted
+HARD: Final = "hard"  # ignores cached renders
 
 
 def refresh_asked(annotations: Mapping[str, str], at: datetime, *, is_hard: bool = False) -> dict[str, str]:
-    """argo: with the time, so that one more is told of even while another waits."""
+    """argo: includes the time, so that a second request is noticed while the first is pending."""
     word = HARD if is_hard or annotations.get(REFRESH) == HARD else NORMAL
     return {REFRESH: word, REFRESH_TIMESTAMP: written(at, "microseconds")}

@@ -1,7 +1,7 @@
-"""Addresses of repositories, taken apart.
+"""Parses repository URLs.
 
-In: what a user wrote as repoURL. Out: RepositoryUrl, or AddressRefused. Never: a password kept; a prefix
-matched as text.
+In: a repoURL as the user wrote it. Out: RepositoryUrl, or AddressRefused. Never: keeps a password; matches a prefix as
+text.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+@-]*")
 
 @dataclass(frozen=True, slots=True)
 class RepositoryUrl:
-    """Where a repository is. Its text is what git gets: it holds a user's name, never a password."""
+    """A repository URL. Its string form is passed to git: it may contain a user name, never a password."""
 
     scheme: str  # https, http, ssh, file
     host: str
     port: int
     path: str
     user: str = ""
-    is_scp: bool = False  # `git@host:path`, where the path begins at the user's home
+    is_scp: bool = False  # `git@host:path`, relative to the user's home
 
     def __str__(self) -> str:
         if self.scheme == "file":
             return self.path
         if self.is_scp:
             return f"{self.user}@{self.host}:{self.path[1:]}" if self.user else f"{self.host}:{self.path[1:]}"
-        # Only ssh is told the user: for https the name goes with the password, in a header.
+        # Only ssh URLs contain the user: for https the name is sent with the password, in a header.
         user = f"{self.user}@" if self.user and self.scheme == "ssh" else ""
         port = "" if self.port == DEFAULT_PORTS[self.scheme] else f":{self.port}"
         return f"{self.scheme}://{user}{self.host}{port}{self.path}"
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The names on the path; `.git` at the end means nothing."""
+        """The path segments, without `.git` at the end."""
         parts = [part for part in self.path.split("/") if part]
         if parts and parts[-1] != ".git":
             parts[-1] = parts[-1].removesuffix(".git")
@@ -52,8 +52,8 @@ class RepositoryUrl:
 
     @property
     def segments(self) -> tuple[str, ...]:
-        """The same as they are compared: decoded, and in lower case."""
-        if self.scheme == "file":  # argo: addresses are compared without regard to case; paths on this machine are not
+        """The path segments for comparison: decoded and in lower case."""
+        if self.scheme == "file":  # argo: URLs are compared case-insensitively; local paths are not
             return self.parts
         segments = [decode_percent(part).lower() for part in self.path.split("/") if part]
         if segments and segments[-1] != ".git":
@@ -66,7 +66,7 @@ class RepositoryUrl:
 
     @property
     def canonical(self) -> str:
-        """One text for all spellings of an address, without a user: what policies are matched against."""
+        """One string for all spellings of a URL, without a user: policies are matched against it."""
         path = "/".join(self.segments)
         if self.scheme == "file":
             return f"/{path}"
@@ -74,7 +74,7 @@ class RepositoryUrl:
         return f"{self.scheme}://{self.host}{port}/{path}"
 
     def rest_after(self, prefix: RepositoryUrl) -> tuple[str, ...] | None:
-        """The parts that follow the prefix; None where it is no prefix. `/org` is none of `/organisation`."""
+        """Return the segments after the prefix; None if it is no prefix. `/org` is no prefix of `/organisation`."""
         if self.identity[:3] != prefix.identity[:3] or (prefix.user and self.user and prefix.user != self.user):
             return None
         count = len(prefix.segments)
@@ -82,25 +82,25 @@ class RepositoryUrl:
 
 
 def parse_url(text: str) -> RepositoryUrl:
-    """Understands https://, http://, ssh://, file://, `user@host:path` and absolute paths."""
+    """Parse https://, http://, ssh://, file://, `user@host:path` and absolute paths."""
     text = text.strip(" ")
     if not text or len(text) > LONGEST:
-        raise AddressRefused("the address of the repository is empty or too long; write it as https://host/path")
+        raise AddressRefused("the repository URL is empty or too long; write it as https://host/path")
     if any(ord(char) < 32 or ord(char) == 127 for char in text):
-        raise _refused("holds a control character")
+        raise _refused("contains a control character")
     if "\\" in text or " " in text:
-        raise _refused("holds a space or a backslash")
+        raise _refused("contains a space or a backslash")
     if text.startswith("/"):
         return _checked("file", "", 0, text)
     if "://" in text:
         return _parse_split(text)
     if (scp := _SCP.fullmatch(text)) and not scp["path"].startswith(":"):
         return _checked("ssh", scp["host"], 22, "/" + scp["path"], scp["user"] or "", is_scp=True)
-    raise _refused("is not of a form that is understood")
+    raise _refused("has an unknown form")
 
 
 def is_same_repository(one: str, other: str) -> bool:
-    """True for two spellings of one address; what cannot be parsed is only the same as itself."""
+    """True for two spellings of one URL; URLs that cannot be parsed are equal only to themselves."""
     if one == other:
         return True
     try:
@@ -117,15 +117,15 @@ def _parse_split(text: str) -> RepositoryUrl:
         raise _refused("is not well formed") from error
     if scheme == "file":
         if host not in ("", "localhost"):
-            raise _refused("names a host, which file:// cannot reach")
+            raise _refused("names a host, which file:// does not support")
         return _checked("file", "", 0, unquote(parts.path))
     if scheme not in DEFAULT_PORTS:
         raise _refused("uses a protocol that is not allowed")
     if parts.query or parts.fragment:
-        raise _refused("holds a ? or a #")
+        raise _refused("contains a ? or a #")
     host = f"[{host}]" if ":" in host else host
     if parts.password is not None:
-        raise _refused("holds a password, which everybody can read; put it into a Secret with the label "
+        raise _refused("contains a password, which everyone can read; put it into a Secret with the label "
                        "argocd.argoproj.io/secret-type: repository")  # fmt: skip
     return _checked(scheme, host, port or DEFAULT_PORTS[scheme], parts.path, unquote(parts.username or ""))
 
@@ -134,22 +134,25 @@ def _checked(scheme: str, host: str, port: int, path: str, user: str = "", *, is
     if scheme != "file" and not _HOST.fullmatch(host):
         raise _refused("has no valid host")
     if user and not _NAME.fullmatch(user):
-        raise _refused("has a user that is no plain name")
+        raise _refused("has an invalid user name")
     if any(ord(char) < 32 for char in path):
-        raise _refused("holds a control character")
+        raise _refused("contains a control character")
     segments = [decode_percent(part) for part in path.split("/")]
     if any(part in (".", "..") or (scheme != "file" and "/" in part) for part in segments):
-        raise _refused("holds . or .. as a part of its path")
+        raise _refused("contains . or .. as a path segment")
     if scheme != "file" and any(ord(char) < 32 or ord(char) == 127 for part in segments for char in part):
-        raise _refused("holds a control character")
-    # The first part of a path must not be taken for an option by what runs at the other end of ssh.
+        raise _refused("contains a control character")
+    # The server behind ssh must not take the path for an option.
     if scheme == "ssh" and path.lstrip("/").startswith("-"):
-        raise _refused("has a path that begins with a dash")
+        raise _refused("has a path that starts with a dash")
     return RepositoryUrl(scheme, canonical_host(host), port, path.rstrip("/") or "/", user, is_scp)
 
 
 def canonical_host(host: str) -> str:
-    """Lower case, and one spelling of an IP address. Raises AddressRefused for other numbers that name a host."""
+    """Return the host in lower case, with one spelling of an IP address.
+
+    Raises AddressRefused for other numeric hosts.
+    """
     host = host.lower()
     if host.startswith("["):
         try:
@@ -160,19 +163,19 @@ def canonical_host(host: str) -> str:
     if _ENDS_IN_NUMBER.search(host):
         try:
             return str(ipaddress.IPv4Address(host))
-        except ValueError:  # 127.1, 0x7f000001 and 2130706433 are one host to whoever connects
-            raise _refused("has a number for a host; write an IP address as four numbers") from None
+        except ValueError:  # 127.1, 0x7f000001 and 2130706433 all connect to the same host
+            raise _refused("has a numeric host; write an IP address as four numbers") from None
     return host
 
 
 def decode_percent(text: str) -> str:
-    """Percent-encoding undone once, as a server does; bytes that are no text stay different from each other."""
+    """Undo percent-encoding once, as a server does; invalid UTF-8 bytes stay distinct."""
     return unquote(text, errors="surrogateescape")
 
 
 def _refused(why: str) -> AddressRefused:
-    # The address itself is not repeated: what cannot be taken apart may hold a password anywhere.
+    # The URL itself is not repeated, because a malformed one may contain a password anywhere.
     return AddressRefused(
-        f"the address of the repository {why}; use https://host/path, ssh://git@host/path, git@host:path, "
-        "or a path on this machine where that is allowed"
+        f"the repository URL {why}; use https://host/path, ssh://git@host/path, git@host:path, "
+        "or a local path if that is allowed"
     )

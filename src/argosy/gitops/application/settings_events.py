@@ -1,4 +1,4 @@
-"""How an Event tells that an operator took back an edit of Argo CD's settings.
+"""Constants of Events that report that an operator reverted an edit of Argo CD's settings.
 
 In, out: constants. Never: logic.
 """

@@ -1,7 +1,7 @@
-"""What a source says to the tool that renders it.
+"""Tool options of a source: Helm, Kustomize, Jsonnet, directory, plug-in.
 
-In: a block of a source in Argo CD's words. Out: frozen values in ours, or a ManifestError that names the field.
-Never: says which tool it is.
+In: a block of a source in Argo CD's format. Out: frozen values, or a ManifestError that names the field. Never: chooses
+the tool.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Variable(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HelmOptions:
-    """What a source says to Helm."""
+    """Options for Helm."""
 
     release_name: str = ""
     value_files: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ class HelmOptions:
 
 @dataclass(frozen=True, slots=True)
 class KustomizeOptions:
-    """What a source lays over a kustomization."""
+    """Options that are merged into a kustomization."""
 
     name_prefix: str = ""
     name_suffix: str = ""
@@ -77,7 +77,7 @@ class KustomizeOptions:
 
 @dataclass(frozen=True, slots=True)
 class JsonnetOptions:
-    """What a source says to Jsonnet."""
+    """Options for Jsonnet."""
 
     external: tuple[Variable, ...] = ()  # argo: extVars
     top_level: tuple[Variable, ...] = ()  # argo: tlas
@@ -86,7 +86,7 @@ class JsonnetOptions:
 
 @dataclass(frozen=True, slots=True)
 class DirectoryOptions:
-    """Which files of a folder are meant."""
+    """Selects the files of a directory source."""
 
     recurse: bool = False
     include: str = ""
@@ -97,7 +97,7 @@ class DirectoryOptions:
 
 @dataclass(frozen=True, slots=True)
 class PluginOptions:
-    """What a source says to a plug-in."""
+    """Options for a plug-in."""
 
     name: str = ""
     env: tuple[Variable, ...] = ()

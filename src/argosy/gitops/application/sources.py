@@ -1,7 +1,7 @@
-"""Where an Application's manifests come from.
+"""The sources of an Application.
 
-In: a source in Argo CD's words. Out: frozen values in ours, or a ManifestError that names the field.
-Never: fetches or renders anything; fields that it does not know are left alone, as the API server leaves them.
+In: a source in Argo CD's format. Out: frozen values, or a ManifestError that names the field. Never: fetches or renders
+anything; unknown fields are ignored, as the API server does.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where manifests come from. A block that is not given is None: which blocks there are chooses the tool."""
+    """A source of manifests. The blocks that are set, not None, choose the tool."""
 
     repo_url: str = ""
     path: str = ""
     ref: str = ""  # argo: targetRevision
     tag_prefix: str = ""
     chart: str = ""
-    alias: str = ""  # argo: ref, the name by which value files of other sources reach this one
+    alias: str = ""  # argo: ref, the name by which value files of other sources refer to this one
     name: str = ""
     helm: HelmOptions | None = None
     kustomize: KustomizeOptions | None = None
     directory: DirectoryOptions | None = None
     plugin: PluginOptions | None = None
-    wire: Mapping[str, Any] = field(default_factory=dict)  # as it was written, for overrides to be merged into
+    wire: Mapping[str, Any] = field(default_factory=dict)  # as written; overrides are merged into it
 
 
 def read_source(wire: Mapping[str, Any], where: str = "") -> Source:
@@ -53,7 +53,7 @@ def source_of(given: Fields) -> Source:
     )
     if not (helm or kustomize or directory or plugin):
         return source
-    from argosy.gitops.application import source_options  # late: most sources say nothing to their tool
+    from argosy.gitops.application import source_options  # late: most sources have no tool options
 
     return replace(
         source,

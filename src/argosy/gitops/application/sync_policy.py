@@ -1,6 +1,6 @@
-"""What an Application says of its syncs: when, how often again, what to leave alone.
+"""The sync policy of an Application: automation, retries, ignored differences.
 
-In: parts of its spec in Argo CD's words. Out: frozen values. Never: decides anything.
+In: parts of its spec in Argo CD's format. Out: frozen values. Never: decides anything.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ _PART: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
 
 
 class Automated(NamedTuple):
-    """Syncs without being asked."""
+    """Automated syncs."""
 
-    is_on: bool = True  # argo: enabled; on where it is not said
+    is_on: bool = True  # argo: enabled; True by default
     prune: bool = False
     self_heal: bool = False
     allow_empty: bool = False
 
 
 class Retry(NamedTuple):
-    """How often, and how long after one another."""
+    """How often a failed sync is retried, and with which backoff."""
 
-    limit: int = 0  # below zero: for ever
+    limit: int = 0  # negative: no limit
     refresh: bool = False
     duration: float = 5.0  # seconds
     factor: int = 2
     longest: float = 180.0  # seconds
 
     def delay(self, attempts: int) -> float:
-        """Seconds to wait before the next attempt, after so many."""
+        """Return the seconds to wait after so many attempts."""
         return backoff_delay(self.duration, self.factor, min(attempts, 64), self.longest)
 
 
 class NamespaceMetadata(NamedTuple):
-    """What a namespace that is made gets."""
+    """Labels and annotations of the namespace that a sync creates."""
 
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
@@ -57,7 +57,7 @@ class SyncPolicy(NamedTuple):
 
 
 class IgnoreDifference(NamedTuple):
-    """Fields of some manifests that are no matter of comparison. Group and kind may be patterns with `*`."""
+    """Fields that are not compared. Group and kind may be patterns with `*`."""
 
     group: str = ""
     kind: str = ""
@@ -107,12 +107,12 @@ def _seconds(given: Fields, name: str, usual: float) -> float:
 
 
 def seconds_of(text: str) -> float:
-    """A duration as Go writes it: `1h30m`, `5s`; bare digits are seconds. Raises ValueError."""
+    """Parse a Go duration: `1h30m`, `5s`; bare digits are seconds. Raises ValueError."""
     if text.isdecimal():
         return float(text)
     parts = _PART.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
-        raise ValueError(f"{text!r} is no duration; write it as 30s, 5m or 1h30m")
+        raise ValueError(f"{text!r} is not a duration; write it as 30s, 5m or 1h30m")
     return sum(float(number) * _SECONDS[unit] for number, unit in parts)
 
 

@@ -1,7 +1,7 @@
-"""Fields that an Application's spec does not have, and those that it must have.
+"""Finds unknown and missing fields of an Application's spec.
 
-In: a manifest as it was written. Out: paths of fields that nobody reads, with the one that was meant. Never: an error
-for them: the API server drops them without a word, and so does Argo CD.
+In: a manifest as written. Out: paths of unknown fields, each with the likely intended one. Never: an error for them:
+the API server drops them silently, and so does Argo CD.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Path = tuple[str | int, ...]
 
 class UnknownField(NamedTuple):
     path: Path
-    meant: str  # the nearest that there is; empty where none is near
+    meant: str  # the closest known field; empty if none is close
 
     @property
     def text(self) -> str:
@@ -25,10 +25,12 @@ class UnknownField(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        return f"{self.text} is no field, and is left out" + (f"; did you mean {self.meant}?" if self.meant else "")
+        return f"{self.text} is not a known field and is ignored" + (
+            f"; did you mean {self.meant}?" if self.meant else ""
+        )
 
 
-_ANY: Final[Mapping[str, Any]] = {}  # fields that are not ours to judge
+_ANY: Final[Mapping[str, Any]] = {}  # fields that are not checked
 _VARIABLES: Final = dict.fromkeys(("name", "value", "code"), _ANY)
 
 
@@ -70,7 +72,7 @@ SPEC: Final = {
 
 
 def unknown_fields(wire: Any, known: Mapping[str, Any] = SOURCE, path: Path = ()) -> Iterator[UnknownField]:
-    """Of a source; with `known`, of another map."""
+    """Yield the unknown fields of a source; with `known`, of another map."""
     if isinstance(wire, list):
         for number, each in enumerate(wire):
             yield from unknown_fields(each, known, (*path, number))
@@ -83,10 +85,10 @@ def unknown_fields(wire: Any, known: Mapping[str, Any] = SOURCE, path: Path = ()
 
 
 def missing_field(source: Source) -> str:
-    """The field that a source cannot be without, as the rest of a sentence; empty where it has all."""
+    """Return which required field the source lacks, as the end of a sentence; empty if none."""
     # argo: InvalidSpecError
     if not source.repo_url:
-        return "repoURL is empty; write the address of a repository"
+        return "repoURL is empty; write the URL of a repository"
     if not (source.path or source.chart or source.alias):
         return "has none of path, chart and ref; add path (a dot is the root of the repository)"
     return ""
@@ -98,7 +100,7 @@ def dotted(path: Path) -> str:
 
 
 def _nearest(name: str, known: Mapping[str, Any]) -> str:
-    import difflib  # late: it is for mistakes
+    import difflib  # late: needed only for mistakes
 
     lower = {each.lower(): each for each in known}
     near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.6)

@@ -1,6 +1,8 @@
-"""Addresses of repositories. In: one, as people write it. Out: whether it holds a secret. Never: repeats it.
+"""Detects credentials in repository URLs.
 
-What stands in argosy.yaml or in an Application is committed, so a password must not get there.
+In: a URL as written. Out: True if it contains a secret. Never: repeats it.
+
+argosy.yaml and Applications are committed, so a password must not get into them.
 """
 
 from __future__ import annotations
@@ -8,19 +10,19 @@ from __future__ import annotations
 import re
 from typing import Final
 
-PLACEHOLDER: Final = "https://github.com/your-org/llmops-demo.git"  # in what we hand out, until somebody puts theirs
+PLACEHOLDER: Final = "https://github.com/your-org/llmops-demo.git"  # in generated files, until the user replaces it
 _AUTHORITY_ENDS: Final = re.compile(r"[/?#\\]")
 
 
 def address_with_secret(url: str) -> bool:
-    """Of http and https any user counts, because a token is often given as one; else only a password does."""
+    """True if the URL has a password; for http and https also a user, which is often a token."""
     scheme, separator, rest = url.strip().partition("://")
     if not separator:
-        scheme, rest = "", url.strip()  # git@HOST:PATH, or somebody's USER:PASSWORD@HOST
+        scheme, rest = "", url.strip()  # git@HOST:PATH, or USER:PASSWORD@HOST
     authority = _AUTHORITY_ENDS.split(rest, maxsplit=1)[0]
     user, at, _ = authority.rpartition("@")
     if at:
         return ":" in user or scheme.lower() in ("http", "https")
-    # a password with a slash in it ends the authority too early: what should be a port is none
+    # A password that contains a slash ends the authority too early, so the port is not a number.
     port = authority.partition(":")[2]
     return bool(separator and port and not port.isdecimal() and "[" not in authority and "@" in rest)

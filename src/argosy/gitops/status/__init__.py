@@ -1,7 +1,7 @@
-"""All that came of a look at an application, told in Argo CD's words.
+"""Builds the status of an Application in Argo CD's format.
 
-In: values. Out: the Application's status, its history, Events: plain JSON data. Never: decides, asks a cluster, reads
-a clock.
+In: values. Out: the Application's status, its history, Events, as JSON data. Never: decides, asks a cluster, reads a
+clock.
 """
 
 from argosy.gitops.status.conditions import Condition, ConditionType

@@ -1,7 +1,7 @@
-"""What is wrong with an application, and since when.
+"""The conditions of an Application, with their times.
 
-In: conditions so far, those just found, and which types were looked for. Out: conditions in Argo CD's words.
-Never: a new time for an old condition.
+In: existing conditions, new ones, and the types that were evaluated. Out: conditions in Argo CD's format. Never: a new
+time for an old condition.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any, Final, NamedTuple
 
 from argosy.gitops.status.wire_format import mappings
 
-LONGEST: Final = 8192  # characters of a message: a status must stay small enough to be stored
+LONGEST: Final = 8192  # characters of a message, so that the status stays small enough
 
 
 class ConditionType(enum.StrEnum):
-    """argo: all that it knows, and one of ours. An Error keeps automated syncs away, a Warning does not."""
+    """argo: all types of Argo CD, and one of ours. An Error blocks automated syncs, a Warning does not."""
 
     DELETION_ERROR = "DeletionError"
     INVALID_SPEC_ERROR = "InvalidSpecError"
@@ -27,7 +27,7 @@ class ConditionType(enum.StrEnum):
     REPEATED_RESOURCE_WARNING = "RepeatedResourceWarning"
     EXCLUDED_RESOURCE_WARNING = "ExcludedResourceWarning"
     ORPHANED_RESOURCE_WARNING = "OrphanedResourceWarning"
-    SOURCE_WARNING = "SourceWarning"  # ours: what may have been meant otherwise
+    SOURCE_WARNING = "SourceWarning"  # ours: likely mistakes
 
     @property
     def is_error(self) -> bool:
@@ -42,7 +42,7 @@ class Condition(NamedTuple):
 def conditions_wire(
     before: Any, found: Iterable[Condition], looked_for: Collection[ConditionType], now: str
 ) -> list[dict[str, str]]:
-    """Replaces the types that were looked for; others stay as they are."""
+    """Replace the types that were evaluated; others stay as they are."""
     told = dict.fromkeys(Condition(each.type, _shortened(each.message)) for each in found)
     since = {_words(each): each.get("lastTransitionTime") for each in mappings(before)}
     kept = [dict(each) for each in mappings(before) if each.get("type") not in looked_for and _words(each) not in told]
@@ -54,7 +54,7 @@ _ORDER: Final = ("type", "message", "lastTransitionTime")
 
 
 def _words(written: Mapping[str, Any]) -> tuple[str, str]:
-    """Equal to a Condition of the same type and message."""
+    """Return a tuple that equals a Condition of the same type and message."""
     return str(written.get("type")), str(written.get("message"))
 
 

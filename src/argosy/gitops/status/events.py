@@ -1,7 +1,7 @@
-"""What happened to an application, as Event objects beside it.
+"""Builds Events about an Application.
 
-In: an Application, what happened, who did it, when. Out: manifests of Events. Never: two names for the same event, so
-that one which is told again after a crash is known.
+In: an Application, what happened, who did it, when. Out: Event manifests. Never: two names for the same event, so that
+a repeated one after a crash is recognized.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from argosy.gitops.status.hold import Hold
 from argosy.gitops.status.wire_format import given, mapping
 from argosy.kube.objects import Manifest
 
-COMPONENT: Final = "argocd-application-controller"  # argo: who tells; people filter by it
+COMPONENT: Final = "argocd-application-controller"  # argo: the same component, because users filter by it
 LONGEST: Final = 1024  # k8s: characters of a message
 LONGEST_NAME: Final = 253
-NOBODY: Final = "Unknown user"  # argo: where nobody said who asks
+NOBODY: Final = "Unknown user"  # argo: if the user is unknown
 
 
 class Reason(enum.StrEnum):
-    """argo: all that it gives."""
+    """argo: all reasons of Argo CD."""
 
     STATUS_REFRESHED = "StatusRefreshed"
     RESOURCE_CREATED = "ResourceCreated"
@@ -36,7 +36,7 @@ class Reason(enum.StrEnum):
 def event(
     app: Application, reason: Reason, message: str, *, at: str, by: str = "", is_warning: bool = False
 ) -> Manifest:
-    """The same words at the same time about the same application are the same Event."""
+    """Build an Event; the same content at the same time about the same Application gives the same name."""
     told = "\n".join((app.uid, app.namespace, app.name, reason, message, at, by))
     digest = hashlib.sha256(told.encode()).hexdigest()[:16]
     metadata = mapping(app.wire.get("metadata"))
@@ -114,12 +114,12 @@ def deleted(app: Application, *, at: str, by: str = "") -> Manifest:
 
 
 def gone(app: Application) -> Manifest:
-    """Nobody can say who deleted it, if not he himself; but when it was, and that all is done."""
-    return event(app, Reason.RESOURCE_DELETED, f"deleted application and what it managed{_where(app)}", at=app.deleted)
+    """Build the Event of a completed deletion; the user is not known at this point."""
+    return event(app, Reason.RESOURCE_DELETED, f"deleted application and its resources{_where(app)}", at=app.deleted)
 
 
 def _where(app: Application) -> str:
-    """Which revision it was compared with when that happened."""
+    """Return the revision that the Application was compared with at the time."""
     sync = mapping(app.status.get("sync"))
     many = sync.get("revisions")
     found = [str(each) for each in (many if isinstance(many, list) and many else [sync.get("revision")]) if each]

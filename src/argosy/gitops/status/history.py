@@ -1,7 +1,7 @@
-"""What was deployed, when and by whom.
+"""The deployment history of an Application.
 
-In: the history so far, an operation that is over. Out: the history from now on; or, read, one value a deployment.
-Never: an operation twice, however often it is told.
+In: the history so far, a finished operation. Out: the new history; or its entries as values. Never: the same operation
+twice.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class Deployment:
 
 
 def is_recorded(state: OperationState) -> bool:
-    """argo: whole syncs that succeeded; neither dry runs nor those of some resources only, such as self-heals."""
+    """argo: complete syncs that succeeded; neither dry runs nor partial syncs such as self-heals."""
     sync = state.request.sync
     return state.progress is Progress.SUCCEEDED and state.has_result and not sync.dry_run and not sync.resources
 
 
 def with_deployment(history: Sequence[Mapping[str, Any]], state: OperationState, limit: int) -> list[dict[str, Any]]:
-    """The newest is the last; the oldest are cut off."""
+    """Append the operation; the newest entry is last, and the oldest are dropped."""
     entries = [dict(each) for each in history]
     if is_recorded(state) and not (entries and _is_same(entries[-1], state)):
         entries.append(_entry(_next_id(entries), state))
@@ -43,7 +43,7 @@ def with_deployment(history: Sequence[Mapping[str, Any]], state: OperationState,
 
 
 def deployments(status: Mapping[str, Any]) -> tuple[Deployment, ...]:
-    """The history of a status, oldest first."""
+    """Return the history of a status, oldest first."""
     return tuple(_deployment(each) for each in mappings(status.get("history")))
 
 
@@ -65,7 +65,7 @@ def _entry(number: int, state: OperationState) -> dict[str, Any]:
 
 
 def _is_same(entry: Mapping[str, Any], state: OperationState) -> bool:
-    """Told before: the same operation, taken up again after the history was written."""
+    """True if the operation is already recorded, after a restart."""
     written = tuple(entry.get("revisions") or ()) or (entry.get("revision") or "",)
     return entry.get("deployStartedAt") == state.started != "" and written == (state.revisions or (state.revision,))
 

@@ -1,6 +1,6 @@
-"""A hold: automated syncs pause until somebody releases them.
+"""A hold pauses automated syncs until it is released.
 
-In, out: the value of an annotation of the Application. Never: a hold taken for none because it cannot be read.
+In, out: the value of an annotation of the Application. Never: ignores a hold because it cannot be parsed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from argosy.annotations import HOLD
 
 
 class Hold(NamedTuple):
-    """Who asked for it, why, when, and at which revision the application is held."""
+    """Who requested the hold, why, when, and at which revision."""
 
     reason: str = ""
     by: str = ""
@@ -26,13 +26,13 @@ def hold_text(hold: Hold) -> str:
 
 
 def told(hold: Hold, name: str) -> str:
-    """Who holds it, since when and why, and how that ends."""
+    """Describe who holds it, since when and why, and the command that releases it."""
     who, since = f" by {hold.by}" if hold.by else "", f" since {hold.at}" if hold.at else ""
     return f"held{who}{since}: {hold.reason or 'no reason is given'}; argosy app release {name} ends it"
 
 
 def read_hold(annotations: Mapping[str, str]) -> Hold | None:
-    """What is no JSON is a reason that somebody wrote by hand; it holds, too."""
+    """Read the hold; text that is not JSON is a reason written by hand, and holds too."""
     text = annotations.get(HOLD)
     if text is None:
         return None

@@ -1,6 +1,6 @@
-"""What Prometheus is told of Applications, under Argo CD's names and labels.
+"""Prometheus metrics of Applications, with Argo CD's names and labels.
 
-In: Applications as the cluster has them. Out: samples. Never: a credential; more labels than Argo CD has.
+In: Applications from the cluster. Out: samples. Never: a credential; more labels than Argo CD has.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ ABOUT: Final = {
     SYNC_SECONDS: "Seconds that operations took which have ended since this began.",
 }
 
-ServerOf = Callable[[Mapping[str, Any]], str]  # of a destination: its address
+ServerOf = Callable[[Mapping[str, Any]], str]  # destination → server address
 
 
 def server_of(destination: Mapping[str, Any]) -> str:
-    """argo: its address, also where it is named; where only a Secret tells, whoever knows them gives another."""
+    """argo: the server address, also of a destination by name; a caller that knows Secrets passes another function."""
     server = parse_cluster_address(str(destination.get("server") or ""))
     return str(server or (HERE if destination.get("name") == HERE_NAME else ""))
 
@@ -55,13 +55,13 @@ def identity(manifest: Mapping[str, Any], server: ServerOf = server_of) -> dict[
 
 
 def of_operation(state: Mapping[str, Any]) -> dict[str, str]:
-    """Of an operation that has ended: what is told beside whose it was."""
+    """Return the labels of a finished operation, besides those of its Application."""
     sync = mapping(mapping(state.get("operation")).get("sync"))
     return {"phase": str(state.get("phase", "")), "dry_run": str(bool(sync.get("dryRun"))).lower()}
 
 
 def seconds_of(state: Mapping[str, Any]) -> float:
-    """That an operation took; 0 where its times cannot be read."""
+    """Return the seconds that an operation took; 0 if its times are invalid."""
     try:
         began, ended = (datetime.fromisoformat(str(state.get(each))) for each in ("startedAt", "finishedAt"))
         return max(0.0, (ended - began).total_seconds())
@@ -77,7 +77,7 @@ def _conditions(app: Manifest, server: ServerOf) -> Iterator[Sample]:
 
 
 def _info(manifest: Manifest, server: ServerOf) -> Sample:
-    """argo: the labels of its own metric, in its own words."""
+    """argo: the labels of argocd_app_info."""
     metadata, spec, status = (mapping(manifest.get(each)) for each in ("metadata", "spec", "status"))
     sources = spec.get("sources")
     source = mapping(spec.get("source") or (sources[0] if isinstance(sources, list) and sources else None))
@@ -99,7 +99,7 @@ def _info(manifest: Manifest, server: ServerOf) -> Sample:
 
 
 def plain(url: str) -> str:
-    """Without who logs in there."""
+    """Remove the user from a URL."""
     scheme, found, rest = url.partition("://")
     host, slash, path = rest.partition("/")
     return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}" if found else url

@@ -1,6 +1,6 @@
-"""An operation and its state as an Application carries them; the inverse of what `gitops.application` reads.
+"""Writes operations and their state into an Application; the inverse of `gitops.application.operations`.
 
-In: OperationRequest, OperationState. Out: JSON data. Never: another spelling of what is written and still holds.
+In: OperationRequest, OperationState. Out: JSON data. Never: rewrites unchanged parts in another spelling.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _OURS: Final = ("sync", "initiatedBy", "retry")
 
 
 def request_wire(request: OperationRequest) -> dict[str, Any]:
-    """Parts that were written and are still meant keep their words: `90s` does not become `1m30s`, `info` stays."""
+    """Unchanged parts keep their spelling: `90s` does not become `1m30s`, and `info` stays."""
     wire, known = request.wire, _read(request.wire)
     keeps_sync = known is not None and known.sync == request.sync and wire.get("sync") is not None
     keeps_retry = known is not None and known.retry == request.retry and wire.get("retry") is not None
     return {
         **{name: value for name, value in wire.items() if name not in _OURS},
         "sync": wire["sync"] if keeps_sync else _sync_wire(request.sync),
-        # argo: these two are there even where they say nothing
+        # argo: these two are written even if empty
         "initiatedBy": given(username=request.by, automated=request.is_automated),
         "retry": wire["retry"] if keeps_retry else _retry_wire(request.retry),
     }
@@ -77,7 +77,7 @@ def _retry_wire(retry: Retry) -> dict[str, Any]:
 
 
 def duration_text(seconds: float) -> str:
-    """As Go reads it: `1h30m`, `5s`, `0.25s`."""
+    """Format a duration for Go: `1h30m`, `5s`, `0.25s`."""
     if seconds != int(seconds):
         return f"{Decimal(repr(seconds)):f}s"
     minutes, rest = divmod(int(seconds), 60)
@@ -98,7 +98,7 @@ def state_wire(state: OperationState) -> dict[str, Any]:
 def _sync_result(state: OperationState) -> dict[str, Any]:
     metadata = state.namespace_metadata
     return {
-        "revision": state.revision,  # argo: also where it is empty
+        "revision": state.revision,  # argo: written even if empty
         **given(revisions=list(state.revisions)),
         **synced_wire(state.sources, are_many=bool(state.revisions) or len(state.sources) > 1),
         **({} if metadata is None else {"managedNamespaceMetadata": dict(metadata)}),

@@ -1,7 +1,7 @@
-"""Projects over their budget of worker time, as a ConfigMap of the installation lists them: one entry by controller.
+"""Reads and writes the ConfigMap that lists projects over their budget of worker time, one entry per controller.
 
-In: how much projects have used, or that ConfigMap. Out: its data, or BudgetUse by project. Never: decides whose turn it
-is; reads a clock.
+In: the usage of projects, or that ConfigMap. Out: its data, or BudgetUse by project. Never: schedules work; reads a
+clock.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps import written
 
 BUDGETS_LABELS: Final = {"app.kubernetes.io/name": "argosy-controller", PART_OF: "argosy"}
-VALID_SECONDS: Final = 120.0  # then an entry is ignored: the controller that wrote it has stopped
-ABANDONED_SECONDS: Final = 3600.0  # then any controller may remove an entry; until then, clocks may only differ
+VALID_SECONDS: Final = 120.0  # then an entry is ignored, because its controller has stopped
+ABANDONED_SECONDS: Final = 3600.0  # then any controller may remove an entry; before, clocks may just differ
 _UNREADABLE: Final = (ValueError, TypeError, KeyError, OverflowError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetUse:
-    """Worker time in seconds that a project has used, what it may use, and within which time."""
+    """Worker time in seconds that a project has used, its budget, and the time window."""
 
     used: float
     budget: float
@@ -44,9 +44,9 @@ def budget_uses_to_wire(uses: Mapping[str, BudgetUse], now: datetime) -> str:
 
 
 def read_budget_uses(config_map: Manifest | None, now: datetime) -> dict[str, BudgetUse]:
-    """Return the projects that are over their budgets now, each as the controller says that has it worst.
+    """Return the projects over budget, each with the highest usage of all controllers.
 
-    Entries that are old or cannot be read are left out.
+    Expired and unreadable entries are ignored.
     """
     entries = list(_read_valid_entries(config_map, now))
     projects = {project for uses in entries for project in uses}
@@ -54,13 +54,13 @@ def read_budget_uses(config_map: Manifest | None, now: datetime) -> dict[str, Bu
 
 
 def find_budget_use(config_map: Manifest | None, project: str, now: datetime) -> BudgetUse | None:
-    """Return the same of one project; None if it is not over its budget."""
+    """Return the highest usage of one project; None if it is not over budget."""
     entries = [uses for uses in _read_valid_entries(config_map, now) if project in uses]
     return _find_worst(entries, project) if entries else None
 
 
 def is_abandoned(text: object, now: datetime) -> bool:
-    """True if an entry is so old that the controller that wrote it cannot be at work, whatever its clock says."""
+    """True if an entry is so old that its controller has stopped, whatever its clock says."""
     observed_at, _ = _read_entry(str(text))
     return observed_at is not None and abs((now - observed_at).total_seconds()) > ABANDONED_SECONDS
 
@@ -76,7 +76,7 @@ def _read_valid_entries(config_map: Manifest | None, now: datetime) -> Iterator[
             yield uses
 
 
-@lru_cache(maxsize=32)  # a list of Applications asks for each of its rows
+@lru_cache(maxsize=32)  # a list of Applications calls it for each row
 def _read_entry(text: str) -> tuple[datetime | None, Mapping[str, BudgetUse]]:
     """Return when the entry was written, None if it cannot be read, and the projects in it."""
     try:

@@ -1,6 +1,6 @@
-"""What an application manages, one line each.
+"""Builds status.resources: the managed resources of an Application.
 
-In: keys with their manifests, sync statuses and assessments. Out: `status.resources`. Never: judges any of them.
+In: keys with manifests, sync statuses and assessments. Out: `status.resources`. Never: assesses any of them.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ _CONFIRM: Final = frozenset({"Delete=confirm", "Prune=confirm"})
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One key, as the status tells of it."""
+    """One entry of status.resources."""
 
     key: ResourceKey
     version: str = ""
-    status: SyncStatus | None = None  # none for hooks, and for copies of what is tracked
+    status: SyncStatus | None = None  # None for hooks and copies of tracked objects
     assessment: Assessment | None = None
     is_hook: bool = False
     requires_pruning: bool = False
     wave: int = 0
-    requires_confirmation: bool = False  # before it may be deleted
+    requires_confirmation: bool = False  # before it is deleted
 
 
 def resource_of(
@@ -42,10 +42,10 @@ def resource_of(
     is_own: bool = True,
     confirms: bool = False,
 ) -> Resource:
-    """`is_own`: its tracking is about itself. `confirms`: the application asks so for all that it manages."""
+    """Build an entry. `is_own`: its tracking mark names itself. `confirms`: the Application requires it for all."""
     shown = live or desired or {}
     runs = is_hook(shown)
-    # argo: a wave is of what Git asks for; what is to be pruned has none, but for hooks, which Git asks for elsewhere
+    # argo: the wave of the desired manifest; extra objects have none, except hooks
     counted = desired if desired is not None else shown if runs else None
     return Resource(
         key,
@@ -53,7 +53,7 @@ def resource_of(
         status=status if is_own and not runs else None,
         assessment=assessment,
         is_hook=runs,
-        requires_pruning=desired is None and live is not None and is_own,  # argo: of live hooks, too
+        requires_pruning=desired is None and live is not None and is_own,  # argo: also for live hooks
         wave=wave(counted) if counted is not None else 0,
         requires_confirmation=confirms or _confirms(desired) or _confirms(live),
     )
@@ -64,12 +64,12 @@ def _confirms(manifest: Manifest | None) -> bool:
 
 
 def resources_wire(resources: Iterable[Resource], *, shows_health: bool) -> list[dict[str, Any]]:
-    """argo: health is written only where the installation asks for it."""
+    """argo: health is written only if the installation enables it."""
     return [_wire(each, shows_health=shows_health) for each in sorted(resources, key=lambda each: each.key)]
 
 
 def told_keys(status: Mapping[str, Any]) -> list[ResourceKey]:
-    """Whom `status.resources` tells of."""
+    """Return the keys of `status.resources`."""
     parts = ("group", "kind", "namespace", "name")
     return [ResourceKey(*(str(each.get(part) or "") for part in parts)) for each in mappings(status.get("resources"))]
 

@@ -1,7 +1,6 @@
-"""Whether an application was taken back to an earlier deployment, and what Git has meanwhile.
+"""Detects whether an Application was rolled back, and what Git has meanwhile.
 
-In: a status. Out: Rollback, or None where nobody went back. Never: reads a clock; tells how something fared that nobody
-wrote down.
+In: a status. Out: Rollback, or None without a rollback. Never: reads a clock; reports a health that was not recorded.
 """
 
 from __future__ import annotations
@@ -12,14 +11,14 @@ from typing import Any, Final
 
 from argosy.gitops.status.wire_format import mapping, mappings
 
-LEFT: Final = "Health of what was left"  # argo: operation.info holds words of anybody's choice
+LEFT: Final = "Health of what was left"  # argo: operation.info is free-form
 SHORT: Final = 7  # characters of a commit
 _CONTENT: Final = ("revision", "revisions", "source", "sources")
 
 
 @dataclass(frozen=True, slots=True)
 class Rollback:
-    """`revision` is what `ref` has now; `health` how that fared before, where it was deployed and that is known."""
+    """`revision` is the current one of `ref`; `health` is its health before the rollback, if known."""
 
     to: int
     by: str = ""
@@ -39,7 +38,7 @@ class Rollback:
 
     @property
     def git(self) -> str:
-        """What a sync would bring."""
+        """Describe what a sync would deploy."""
         still, fared = " still" if self.was_deployed else "", f", which was {self.health}" if self.health else ""
         return f"{self.ref}{still} has {self.revision}{fared}"
 
@@ -48,7 +47,7 @@ class Rollback:
 
 
 def rollback_of(status: Mapping[str, Any], ref: str) -> Rollback | None:
-    """The one that is in force: what is deployed was deployed before, and Git asks for something else."""
+    """Return the rollback in force: the deployed revision was deployed before, and Git has another one."""
     history, sync = mappings(status.get("history")), mapping(status.get("sync"))
     if len(history) < 3 or sync.get("status") != "OutOfSync":
         return None
@@ -66,11 +65,11 @@ def rollback_of(status: Mapping[str, Any], ref: str) -> Rollback | None:
 
 
 def gone_back(history: Sequence[Mapping[str, Any]]) -> list[int | None]:
-    """Of each entry the number of the earlier one that it brought back; None where it brought something else."""
+    """Return for each entry the ID of the earlier entry that it restored, or None."""
     found: list[int | None] = [None] * len(history)
     revisions = [tuple(_revisions(each)) for each in history]
     if len(set(revisions)) == len(revisions):
-        return found  # as most are, and there are thousands
+        return found  # fast path: most histories have no rollback
     known: dict[tuple[str, ...], Mapping[str, Any]] = {}
     for place, (entry, at) in enumerate(zip(history, revisions, strict=True)):
         earlier = known.get(at)
@@ -81,7 +80,7 @@ def gone_back(history: Sequence[Mapping[str, Any]]) -> list[int | None]:
 
 
 def _beginning(history: Sequence[Mapping[str, Any]]) -> int:
-    """The first of the last entries that are alike: who syncs the same again has not gone back anew."""
+    """Return the first of the last equal entries: syncing the same again is no new rollback."""
     place = len(history) - 1
     while place and _is_same(history[place - 1], history[-1]):
         place -= 1
@@ -109,7 +108,7 @@ def _fared(state: Mapping[str, Any]) -> str:
 
 
 def is_rollback(request: Mapping[str, Any]) -> bool:
-    """Whether an operation was asked for as one: what it brings alone does not tell."""
+    """True if the operation was requested as a rollback; its revisions alone do not tell."""
     return bool(_left(request))
 
 

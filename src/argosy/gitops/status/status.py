@@ -1,7 +1,7 @@
-"""The status of an Application.
+"""Builds the status of an Application.
 
-In: a Report, with the Application as it was read. Out: the whole status, and the smallest patch that brings it about.
-Never: a new time for what has not changed; a field that it does not own lost.
+In: a Report, with the Application as it was read. Out: the complete status, and the smallest patch for it. Never: a new
+timestamp for an unchanged value; drops a field that it does not own.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from argosy.gitops.status.wire_format import given, mapping, mappings, synced_wi
 from argosy.kube.patch import merge_patch
 
 RECONCILED: Final = "reconciledAt"
-FRESH: Final = timedelta(minutes=1)  # so long a look that found nothing new is not written down
+FRESH: Final = timedelta(minutes=1)  # a pass that changed nothing is not written within this time
 _UNKNOWN: Final = SyncStatus.UNKNOWN.value
-IN_TREE: Final = "appTree"  # argo: health of resources is not in the status
+IN_TREE: Final = "appTree"  # argo: health of resources is not in the status but in the tree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What came of a look. None means: not looked at, so what was written stays."""
+    """The result of a pass. None: not evaluated, so the written value stays."""
 
     app: Application
     now: str  # RFC 3339
-    state: OperationState | None  # of the operation; None takes away what was written
+    state: OperationState | None  # of the operation; None removes it
     status: SyncStatus | None = None
-    revisions: tuple[str, ...] = ()  # compared, in the order of the sources; none where they are not known
+    revisions: tuple[str, ...] = ()  # in the order of the sources; empty if unknown
     sources: tuple[Source, ...] = ()  # compared
-    tools: tuple[str, ...] = ()  # of the sources, by Argo CD's names
+    tools: tuple[str, ...] = ()  # of the sources, with Argo CD's names
     resources: Sequence[Resource] | None = None
-    is_lost: bool = False  # whether nobody knows how the resources compare
-    is_compared: bool = True  # whether anything was compared, or tried to be
-    shows_health: bool = False  # of each resource
-    health: Assessment | None = None  # of all of them
+    is_lost: bool = False  # True if the resources could not be compared
+    is_compared: bool = True  # True if a comparison was made or tried
+    shows_health: bool = False  # include health of each resource
+    health: Assessment | None = None  # of the Application
     conditions: Sequence[Condition] = ()
     looked_for: frozenset[ConditionType] = frozenset()
     history: Sequence[Mapping[str, Any]] | None = None
@@ -49,7 +49,7 @@ class Report:
 
 
 def status(report: Report) -> dict[str, Any]:
-    """Everything, also what stays as it was. Equal reports give equal statuses."""
+    """Return the complete status, including unchanged parts. Equal reports give equal statuses."""
     before = report.app.status
     after = {
         **{name: value for name, value in before.items() if name not in _OPTIONAL},
@@ -69,7 +69,7 @@ _OPTIONAL: Final = frozenset({"operationState", "conditions", "history", "contro
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The merge patch of the status; None where writing it would tell nothing new."""
+    """Return the merge patch of the status; None if there is nothing new to write."""
     patch: dict[str, Any] = merge_patch.diff(dict(before), dict(after))
     if not patch or (patch.keys() == {RECONCILED} and is_fresh(before.get(RECONCILED), after.get(RECONCILED))):
         return None
@@ -77,7 +77,7 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, An
 
 
 def unreadable(before: Mapping[str, Any], said: str, now: str) -> dict[str, Any] | None:
-    """The merge patch of the status of an Application that cannot be read; None where it says so already."""
+    """Return the status patch of an Application that cannot be parsed; None if it is already written."""
     told = conditions_wire(
         before.get("conditions"),
         [Condition(ConditionType.INVALID_SPEC_ERROR, said)],
@@ -91,7 +91,7 @@ def unreadable(before: Mapping[str, Any], said: str, now: str) -> dict[str, Any]
 
 
 def compared_to(app: Application, sources: Sequence[Source]) -> dict[str, Any]:
-    """What a comparison is about. Where it differs from what is written, the application must be compared anew."""
+    """Return the inputs of a comparison. If they differ from the written ones, a new comparison is needed."""
     spec = mapping(app.wire.get("spec"))
     written: dict[str, Any] = _cleaned(
         {
@@ -104,7 +104,7 @@ def compared_to(app: Application, sources: Sequence[Source]) -> dict[str, Any]:
 
 
 def is_outdated(app: Application) -> bool:
-    """Whether the Application asks for something else than what was compared last."""
+    """True if the Application changed since the last comparison."""
     compared = mapping(app.status.get("sync")).get("comparedTo")
     return compared != compared_to(app, app.sources)
 
@@ -114,7 +114,7 @@ def _compared(report: Report) -> dict[str, Any]:
         return {}
     before = mapping(report.app.status.get("sync"))
     if not report.is_compared and before:
-        return {"sync": {**before, "status": report.status.value}}  # argo: what was compared last stays
+        return {"sync": {**before, "status": report.status.value}}  # argo: the last comparison stays
     many = report.app.has_many_sources
     revision = report.revisions[0] if report.revisions and not many else ""
     tools = [tool for tool in report.tools if tool]
@@ -136,7 +136,7 @@ def _judged(report: Report) -> dict[str, Any]:
         found["resources"] = lines or None
         found["resourceHealthSource"] = None if report.shows_health else IN_TREE
     elif report.is_lost and (known := mappings(report.app.status.get("resources"))):
-        # argo: any failure to load makes all of them Unknown; hooks have no status, neither then nor before
+        # argo: any load failure makes all of them Unknown; hooks never have a status
         found["resources"] = [{**each, "status": _UNKNOWN} if each.get("status") else dict(each) for each in known]
     if report.health is not None and report.health.health is not None:
         found["health"] = _health(report.app.status.get("health"), report.health, report.now)
@@ -144,7 +144,7 @@ def _judged(report: Report) -> dict[str, Any]:
 
 
 def _health(before: Any, found: Assessment, now: str) -> dict[str, str]:
-    """argo: its time is that of the last change, not of the last look."""
+    """argo: lastTransitionTime is the time of the last change, not of the last check."""
     written = mapping(before)
     word = str(found.health)
     since = written.get("lastTransitionTime") if written.get("status") == word else None
@@ -152,7 +152,7 @@ def _health(before: Any, found: Assessment, now: str) -> dict[str, str]:
 
 
 def _operation(report: Report) -> dict[str, Any]:
-    """What was read and is not changed keeps its words."""
+    """Keep an unchanged operation state as it is written."""
     if report.state is None:
         return {}
     if report.state == report.app.state:
@@ -161,7 +161,7 @@ def _operation(report: Report) -> dict[str, Any]:
 
 
 def _cleaned(wire: Any) -> Any:
-    """k8s: nulls that users wrote, such as in valuesObject, would be lost in the patch; so they are not told at all."""
+    """k8s: a merge patch would drop nulls of users, such as in valuesObject, so they are not written."""
     return merge_patch.without_nulls(wire)
 
 

@@ -1,7 +1,7 @@
-"""What an application runs, and where people reach it.
+"""Builds status.summary: the images and external URLs of an Application.
 
-In: live manifests of its whole tree, its own annotations. Out: `status.summary`. Never: an address of another scheme
-than http and https, which a page would show as a link.
+In: live manifests of its resource tree, its annotations. Out: `status.summary`. Never: a URL with another scheme than
+http or https, because a page shows it as a link.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from argosy.gitops.status.wire_format import given, mapping, mappings
 from argosy.kube.names import split_api_version
 from argosy.kube.objects import Manifest
 
-_TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})  # argo: as Go reads a flag
+_TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})  # argo: strconv.ParseBool
 _SCHEMES: Final = frozenset({"http", "https"})
 
 
 def summary(manifests: Iterable[Manifest], annotations: Mapping[str, str]) -> dict[str, list[str]]:
-    """argo: sorted, each once."""
+    """argo: sorted, without duplicates."""
     urls, images = set(links(annotations)), set[str]()
     for manifest in manifests:
         urls.update(external_urls(manifest))
@@ -29,7 +29,7 @@ def summary(manifests: Iterable[Manifest], annotations: Mapping[str, str]) -> di
 
 
 def images_of(manifest: Manifest) -> list[str]:
-    """argo: of Pods only: what runs, not what is asked for."""
+    """argo: images of Pods only: what runs, not what is desired."""
     if (manifest.get("apiVersion"), manifest.get("kind")) != ("v1", "Pod"):
         return []
     spec = mapping(manifest.get("spec"))
@@ -39,7 +39,7 @@ def images_of(manifest: Manifest) -> list[str]:
 
 
 def external_urls(manifest: Manifest) -> list[str]:
-    """Links that it is given, and for an Ingress or a Route the addresses that it serves."""
+    """Return link annotations, and the URLs of an Ingress or a Route."""
     annotations = mapping(mapping(manifest.get("metadata")).get("annotations"))
     found = links(annotations)
     if serves := _SERVING.get(str(manifest.get("kind"))):
@@ -50,13 +50,13 @@ def external_urls(manifest: Manifest) -> list[str]:
 
 
 def links(annotations: Mapping[str, Any]) -> list[str]:
-    """argo: a link may be `title|address`, and is told with its title."""
+    """argo: a link may be `title|url`, and keeps its title."""
     texts = [text for name, text in annotations.items() if name.startswith(LINK_PREFIX)]
     return sorted(text for text in texts if isinstance(text, str) and is_safe(text.partition("|")[2] or text))
 
 
 def is_safe(url: str) -> bool:
-    """Whether a page may show it as a link: http or https, a host, nothing that could end an attribute."""
+    """True if a page may show it as a link: http or https, a host, no character that could end an attribute."""
     if any(char <= " " or char in "\"'<>`\\" or char == "\x7f" for char in url):
         return False
     try:
@@ -81,7 +81,7 @@ def _of_ingress(manifest: Manifest) -> Iterator[str]:
 
 
 def _ends_for(tls: Mapping[str, Any], host: str) -> bool:
-    # argo: a line with a certificate stands for all hosts, whichever it names.
+    # argo: an entry with a secretName counts for all hosts.
     hosts = tls.get("hosts")
     return tls.get("secretName") is not None or (isinstance(hosts, list) and host in hosts)
 
@@ -101,5 +101,5 @@ class _Serving(NamedTuple):
 
 _SERVING: Final = {
     "Ingress": _Serving(("networking.k8s.io", "extensions"), _of_ingress),
-    "Route": _Serving(("route.openshift.io",), _of_route),  # argo: tells none of these
+    "Route": _Serving(("route.openshift.io",), _of_route),  # argo: does not support Routes
 }

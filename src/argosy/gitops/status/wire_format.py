@@ -1,6 +1,6 @@
-"""Small parts that several fields of a status are made of.
+"""Shared parts of status fields.
 
-In: values. Out: JSON data. Never: a null, which a merge patch could not write.
+In: values. Out: JSON data. Never: a null, which a merge patch cannot write.
 """
 
 from __future__ import annotations
@@ -12,30 +12,30 @@ from argosy.kube.names import ResourceKey
 
 
 def given(**fields: Any) -> dict[str, Any]:
-    """The fields that say something. argo: what is empty, false or zero is left out."""
+    """Return the fields that are set. argo: empty, false and zero values are omitted."""
     return {name: value for name, value in fields.items() if value}
 
 
 def key_wire(key: ResourceKey) -> dict[str, str]:
-    """argo: every part is there, also an empty one."""
+    """argo: all parts are written, even empty ones."""
     return {"group": key.group, "kind": key.kind, "namespace": key.namespace, "name": key.name}
 
 
 def sources_wire(sources: Sequence[Mapping[str, Any]], *, are_many: bool) -> dict[str, Any]:
-    """`source`, or `sources` where the application is written so."""
+    """Return `source`, or `sources` if the Application uses it."""
     if are_many:
         return {"sources": [dict(each) for each in sources]}
     return {"source": dict(sources[0])} if sources else {}
 
 
 def synced_wire(sources: Sequence[Mapping[str, Any]], *, are_many: bool) -> dict[str, Any]:
-    """The same of what was compared or synced. argo: there an empty source stands beside many."""
+    """Return the sources of a comparison or sync. argo: next to `sources` there is an empty source."""
     written = sources_wire(sources, are_many=are_many)
     return {"source": {"repoURL": ""}, **written} if are_many and sources else written
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    """What was written by others may have any shape."""
+    """Return the value if it is a map, else an empty one: other writers may store any type."""
     return value if isinstance(value, Mapping) else {}
 
 

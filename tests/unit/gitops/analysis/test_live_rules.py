@@ -588,7 +588,7 @@ CASES: Mapping[str, Case] = {
             )
             for fields, word in (
                 ({"schedule": "61 * * * *"}, "the schedule of a sync window cannot be read: invalid minute '61'"),
-                ({"duration": "an hour"}, "the duration of a sync window cannot be read: 'an hour' is no duration"),
+                ({"duration": "an hour"}, "the duration of a sync window cannot be read: 'an hour' is not a duration"),
                 ({"timeZone": "Mars/Olympus"}, "the time zone of a sync window is not known here: 'Mars/Olympus'"),
                 ({"kind": "forbid"}, "the sync window '0 11 * * *' is neither allow nor deny but 'forbid'"),
             )

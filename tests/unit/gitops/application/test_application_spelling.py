@@ -32,7 +32,7 @@ def test_a_field_that_nobody_reads_is_found_with_the_nearest_there_is(wire: Any,
 
 def test_other_maps_are_judged_by_their_own_fields() -> None:
     (spec,) = unknown_fields({"sorce": {"path": "a"}, "sources": [{"path": "b"}]}, SPEC)
-    assert spec.sentence == "sorce is no field, and is left out; did you mean source?"
+    assert spec.sentence == "sorce is not a known field and is ignored; did you mean source?"
     assert [each.text for each in unknown_fields({"path": "a", "kustomize": {}}, OVERRIDES)] == ["path"]
 
 

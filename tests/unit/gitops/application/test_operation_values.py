@@ -92,7 +92,7 @@ def test_durations_are_read_as_go_writes_them(text: str, seconds: float) -> None
 
 def test_a_duration_that_is_none_is_named_with_its_field() -> None:
     retry = {"limit": 1, "backoff": {"duration": "soon"}}
-    with pytest.raises(ManifestError, match="duration: 'soon' is no duration"):
+    with pytest.raises(ManifestError, match="duration: 'soon' is not a duration"):
         read_application(application(spec={"syncPolicy": {"retry": retry}}))
 
 

@@ -82,7 +82,7 @@ def test_a_value_that_cannot_be_read_is_one_fault_that_names_config_map_and_key(
 
 def test_the_sentence_names_the_value_and_what_is_expected_and_the_default_holds(tmp_path: Path) -> None:
     rules = settings_with(tmp_path, OURS, "fairness.project.budget", "abc").rules()
-    expected = "argosy-cm: fairness.project.budget: 'abc' is no duration; write it as 30s, 5m or 1h30m"
+    expected = "argosy-cm: fairness.project.budget: 'abc' is not a duration; write it as 30s, 5m or 1h30m"
     assert (rules.budget.seconds, rules.faults) == (60, (expected,))
 
 

@@ -92,4 +92,4 @@ def test_what_may_have_been_meant_otherwise_is_told_once() -> None:
     found = _notes(app(destinaton={"server": "x"}), [rendered, rendered])
     assert [each.type for each in found] == [ConditionType.SOURCE_WARNING] * 2
     assert found[0].message == "values.yaml is read twice"
-    assert found[1].message == "spec.destinaton is no field, and is left out; did you mean destination?"
+    assert found[1].message == "spec.destinaton is not a known field and is ignored; did you mean destination?"

@@ -120,7 +120,7 @@ def test_what_is_no_sync_tells_its_revision_too(sync: dict[str, Any], words: str
     assert [each["message"].endswith(words) for each in told] == [True] * 4
     assert [each["message"].removesuffix(words) for each in told] == [
         "ann asked for a refresh", "ann released automated sync", "ann deleted application",
-        "deleted application and what it managed",
+        "deleted application and its resources",
     ]  # fmt: skip
     assert {each["lastTimestamp"] for each in told} == {AT}
 

@@ -1,6 +1,6 @@
-"""The nouns that travel through the rooms, in the order in which they come to be.
+"""The values that steps of the reconciler hand on, in the order in which they are created.
 
-In, out: nothing but values. Never: logic that a room could hold.
+In, out: values only. Never: logic that belongs to a step.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ __all__ = [
     "Task",
 ]
 
-# What comes after a render is imported on first use: a command that only renders is over by then.
+# Imported on first use, because a command that only renders does not need them.
 _LATER: Final = frozenset({"Assessment", "Comparison", "Difference", "Health", "Pair", "SyncStatus", "Task"})
 
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """A source at one revision: the commit's id, and its files."""
+    """A source at one revision: the commit ID and its files."""
 
     tree: Tree
     revision: str
@@ -54,21 +54,21 @@ class Checkout:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a field is written, and what that overruled: an overlay's line stands before the base's."""
+    """The file and line of a field, and the origin that it overrides: an overlay comes before its base."""
 
     file: str
-    line: int = 0  # the first is 1; 0 where only the file is known
-    repository: str = ""  # that of a remote base; empty for the source's own
+    line: int = 0  # starts at 1; 0 if only the file is known
+    repository: str = ""  # of a remote base; empty for the source's own repository
     overrules: Origin | None = None
 
 
 class Origins(Protocol):
     def find(self, key: ResourceKey, pointer: str) -> Origin | None:
-        """Where the field at a JSON pointer is written, or else what holds it; None where nobody knows."""
+        """Return where the field at a JSON pointer, or its nearest ancestor, is written; None if unknown."""
 
 
 class Input(NamedTuple):
-    """Something that a render read. Its place is empty for the source's own tree, else what names another one."""
+    """A file or variable that a render read. `place` is empty for the source's own tree, else it names another one."""
 
     place: str
     path: str
@@ -76,13 +76,13 @@ class Input(NamedTuple):
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Rendered:
-    """What a source asks for. `inputs` are ids of all that was read, empty for what was looked for and is not there."""
+    """The manifests of a source. `inputs` are the IDs of everything that was read, empty for missing files."""
 
     manifests: Sequence[Manifest]
     origins: Origins
     inputs: Mapping[Input, str] = field(default_factory=dict)
     tool: str = ""  # argo: Directory, Helm, Kustomize or Plugin
-    notes: tuple[str, ...] = ()  # what may have been meant otherwise, each with its file
+    notes: tuple[str, ...] = ()  # likely mistakes, each with its file
 
 
 def __getattr__(name: str) -> Any:

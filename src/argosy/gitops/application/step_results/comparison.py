@@ -1,6 +1,6 @@
-"""The nouns of a sync, in the order in which they come to be: what differs, whose turn it is, how it fares.
+"""The values of a sync, in the order in which they are created: differences, tasks, health.
 
-In, out: nothing but values. Never: logic that a room could hold.
+In, out: values only. Never: logic that belongs to a step.
 """
 
 from __future__ import annotations
@@ -22,42 +22,42 @@ class SyncStatus(enum.StrEnum):
 
 
 class Difference(NamedTuple):
-    """One field that is not as desired. Where a side has no such field, `has_` says so: null is a value too."""
+    """One differing field. `has_desired` and `has_live` tell a missing field from a null."""
 
     pointer: str
     desired: Any
     live: Any
     has_desired: bool = True
     has_live: bool = True
-    manager: str = ""  # who wrote the live value, by managedFields
-    since: str = ""  # and when
+    manager: str = ""  # of the live value, from managedFields
+    since: str = ""  # time of the manager's last write
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One key: as Git asks for it and as it lives. None means: must not, or does not, exist."""
+    """The desired and the live manifest of one key. None: must not, or does not, exist."""
 
     key: ResourceKey
     desired: Manifest | None
     live: Manifest | None
     differs: bool
-    predicted: Manifest | None = None  # what live would become, both made comparable; None where nothing differs
-    compared: Manifest | None = None  # the live side of that
+    predicted: Manifest | None = None  # what live would become, normalized; None if nothing differs
+    compared: Manifest | None = None  # the live side, normalized
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All pairs of an application. Hooks are apart: they are run, not compared."""
+    """All pairs of an Application. Hooks are separate: they are run, not compared."""
 
     pairs: Sequence[Pair] = ()
     hooks: Sequence[Manifest] = ()  # desired
     status: SyncStatus = SyncStatus.SYNCED
-    faults: Sequence[str] = ()  # of settings and of manifests that cannot be compared; they become conditions
+    faults: Sequence[str] = ()  # of settings and manifests that cannot be compared; they become conditions
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One key's turn in a sync: applied in its phase and wave, or pruned where desired is None."""
+    """One object of a sync: applied in its phase and wave, or pruned if `desired` is None."""
 
     key: ResourceKey
     phase: Phase
@@ -73,7 +73,7 @@ class Task:
 
 
 class Health(enum.StrEnum):
-    """How a live manifest fares, best to worst, in Argo CD's spelling."""
+    """The health of a live object, from best to worst, in Argo CD's spelling."""
 
     HEALTHY = "Healthy"
     SUSPENDED = "Suspended"
@@ -91,9 +91,9 @@ _WORSE = {health: place for place, health in enumerate(Health)}
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """What came of judging one live manifest. A kind that has no health gives None instead."""
+    """The health of one live object. Kinds without a health check have no Assessment."""
 
-    health: Health | None  # argo: None is its empty health: a script that returned nil or an empty table
+    health: Health | None  # argo: None is an empty health: a script that returned nil or an empty table
     message: str = ""
-    rule: str = ""  # which rule judged
+    rule: str = ""  # the rule that was applied
     fault: str = ""  # why the rule itself failed; health is then Unknown
