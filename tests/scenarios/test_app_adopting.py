@@ -258,7 +258,7 @@ async def test_the_doctor_tells_an_argo_cd_that_does_not_look_here_from_one_that
         await found.cluster.create(pod("tenant"))
         seen = (await found.argosy("doctor")).out
         assert "ok argosy delivers " in seen, seen
-        told = f"an Argo CD (Pod tenant/{MANAGER}-0) does not look at the Applications in argocd: argosy delivers them"
+        told = f"an Argo CD (Pod tenant/{MANAGER}-0) does not watch the Applications in argocd: argosy delivers them"
         assert f"{told}, 1 of 1 Applications" in " ".join(seen.split())
         await found.cluster.create(pod(CONTROL))
         seen = " ".join((await found.argosy("doctor")).out.split())

@@ -158,6 +158,6 @@ def test_a_plan_says_whether_an_argo_cd_looks_at_the_namespace(box: Sandbox) -> 
     assert kubectl(box.kubeconfig, "apply", "-f", "-", input=json.dumps(controller())).code == 0
     code, out, _ = run(box, "install", "--apply", "--dry-run")
     told = f"an Argo CD (StatefulSet argocd/{MANAGER})"
-    assert code in (0, 1) and f"! {told} does not look at the Applications in argosy: argosy delivers them" in out
+    assert code in (0, 1) and f"! {told} does not watch the Applications in argosy: argosy delivers them" in out
     code, out, _ = run(box, "install", "--apply", "--dry-run", "--namespace", "argocd")
     assert f"! {told} delivers the Applications in argocd: argosy only observes them, until argosy app adopt" in out

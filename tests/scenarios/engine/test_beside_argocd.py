@@ -153,8 +153,8 @@ async def test_an_argo_cd_that_comes_or_is_scaled_to_zero_changes_that_and_is_to
         while (await room.get("ConfigMap", "settings") or {})["data"] != {"a": "1"}:
             await asyncio.sleep(0.02)
     said = [each.getMessage() for each in caplog.records if each.name == "argosy.gitops.engine.engine"]
-    assert any(each.startswith("an Argo CD delivers here (StatefulSet argocd/argocd-application-") for each in said)
-    assert said[-1].startswith("no Argo CD delivers here: all Applications are delivered")
+    assert any(each.startswith("Argo CD runs in this cluster (StatefulSet argocd/argocd-application-") for each in said)
+    assert said[-1].startswith("no Argo CD runs in this cluster: all Applications are delivered")
 
 
 @pytest.mark.tier("all")
@@ -207,7 +207,7 @@ async def test_one_that_is_deleted_and_created_anew_counts_all_the_while(
     room.clock.leap(SETTLING)
     await delivered_after(room, "another")
     assert room.engine.beside.engines.argocd
-    assert not any("no Argo CD delivers here" in each.getMessage() for each in caplog.records[1:])
+    assert not any("no Argo CD runs in this cluster" in each.getMessage() for each in caplog.records[1:])
 
 
 async def test_what_only_plays_an_argo_cd_keeps_nobody_from_delivering(room: Room) -> None:

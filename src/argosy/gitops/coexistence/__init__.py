@@ -1,1 +1,1 @@
-"""Living beside an Argo CD: whether one runs here, which Applications it delivers, which addresses are its own."""
+"""Coexistence with Argo CD: detects it, which Applications it delivers, and its server addresses."""

@@ -1,7 +1,7 @@
-"""Whether an Argo CD delivers in this cluster, too: asked once, or kept fresh by watches.
+"""Detects an Argo CD in the cluster, once or continuously by watches.
 
-In: a cluster, the control namespace. Out: Engines. Never: changes anything; takes what may not be read for absent, or
-what is away for a moment for gone.
+In: a cluster, the control namespace. Out: Engines. Never: changes anything; takes a forbidden read as absence, or a
+short outage as removal.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
 log = logging.getLogger(__name__)
-# Pods, too: one whose StatefulSet is deleted without it runs on.
+# Pods, too: one whose StatefulSet was deleted without it keeps running.
 KINDS: Final = (GroupKind("apps", "StatefulSet"), GroupKind("apps", "Deployment"), GroupKind("", "Pod"))
 AWAY: Final = Backoff(first=0.2, most=30.0, jitter=0.5)
-REFUSED: Final = 60.0  # seconds until it is tried again to read what may not be read
-SETTLING: Final = 60.0  # seconds without any until an Argo CD counts as gone: one that is made anew is away for a while
-# argo: how far it looks is read when it starts, which its Pods tell; rights can also come and go without that.
+REFUSED: Final = 60.0  # seconds until a forbidden read is tried again
+SETTLING: Final = 60.0  # seconds until a missing Argo CD counts as removed: a recreated one is away for a while
+# argo: its namespaces are read at its start, which its Pods show; RBAC can also change without that.
 ASKED_AGAIN: Final = 60.0
 UNKNOWN: Final = Engines(is_known=False)
 
 
 async def find_engines(cluster: Asked, control: str) -> Engines:
-    """Once: of all namespaces, or of the control namespace where no more may be read."""
+    """Detect once: in all namespaces, or in the control namespace if only that may be read."""
     for place in ("", control):
         asked = [_listed(cluster, kind, labels, place) for kind in KINDS for labels in SELECTORS]
         try:
@@ -49,7 +49,7 @@ async def find_engines(cluster: Asked, control: str) -> Engines:
 
 
 async def seen_engines(cluster: Asked, control: str) -> Engines:
-    """The same for who only looks: what cannot be asked is not known, and no reason to fail."""
+    """Detect once for read-only callers: errors mean unknown."""
     try:
         return await find_engines(cluster, control)
     except ArgosyError:
@@ -60,14 +60,14 @@ async def _listed(cluster: Asked, kind: GroupKind, labels: str, namespace: str) 
     try:
         found = await cluster.list(kind, namespace=namespace, labels=labels)
     except ClusterError as error:
-        if error.code == 404:  # a cluster without workloads has none
+        if error.code == 404:  # the kind is not served
             return []
         raise
     return [{**each, "kind": kind.kind} for each in found.items]
 
 
 async def _readable(cluster: Asked, control: str) -> str | None:
-    """Where it may be read: in all namespaces (empty), in the control namespace, or nowhere (None)."""
+    """Return where workloads may be listed: "" for all namespaces, the control namespace, or None."""
     for place in ("", control):
         try:
             await asyncio.gather(*(_listed(cluster, kind, SELECTORS[0], place) for kind in KINDS))
@@ -83,17 +83,17 @@ class Beside:
     def __init__(
         self, cluster: Asked, control: str, changed: Callable[[Engines], None], clock: Clock = SYSTEM_CLOCK
     ) -> None:
-        """`changed` is called whenever `engines` has become another, with what it was."""
+        """`changed` is called with the previous value whenever `engines` changes."""
         self._cluster, self._control, self._changed, self._clock = cluster, control, changed, clock
         self._found: dict[tuple[ResourceKey, str], Manifest] = {}
-        self._stirred = asyncio.Event()  # something that is found has changed
+        self._stirred = asyncio.Event()  # a detected object changed
         self._settled = asyncio.Event()
-        self._seen = UNKNOWN  # what is there now
-        self._leaving: dict[str, Timer] = {}  # by namespace: those that count, and are not seen any more
+        self._seen = UNKNOWN  # as detected now
+        self._leaving: dict[str, Timer] = {}  # by namespace: controllers that still count, but are gone
         self.engines = UNKNOWN
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Watch until cancelled."""
         try:
             await self._run()
         finally:
@@ -107,7 +107,7 @@ class Beside:
             except ArgosyError as error:
                 failures += 1
                 level = loudness(error, logging.WARNING)
-                log.log(level, "whether an Argo CD delivers here cannot be asked: %s", error)
+                log.log(level, "cannot detect Argo CD: error=%s", error)
                 await sleep(self._clock, AWAY.delay(failures))
                 continue
             if place is not None:
@@ -116,16 +116,16 @@ class Beside:
             await sleep(self._clock, REFUSED)
 
     async def synced(self) -> None:
-        """Until it is known, or known that it may not be known."""
+        """Wait until the result is known, or known to be forbidden."""
         await self._settled.wait()
 
     @property
     def is_leaving(self) -> bool:
-        """Whether one that counts is not seen any more."""
+        """True if a controller that still counts is gone."""
         return bool(self._leaving)
 
     async def _follow(self, namespace: str) -> None:
-        """Until cancelled."""
+        """Watch until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             informers = [self._informer(kind, labels, namespace) for kind in KINDS for labels in SELECTORS]
             for each in informers:
@@ -135,7 +135,7 @@ class Beside:
             await self._look()
 
     async def _look(self) -> None:
-        """Again and again, whenever something has changed."""
+        """Update the engines after every change."""
         failures = 0
         while True:
             self._stirred.clear()
@@ -143,7 +143,7 @@ class Beside:
                 self._settle(await reached(self._cluster, tuple(self._found.values())))
             except ArgosyError as error:
                 failures += 1
-                log.warning("how far an Argo CD looks cannot be asked: %s", error)
+                log.warning("cannot read the namespaces of Argo CD: error=%s", error)
                 await sleep(self._clock, AWAY.delay(failures))
                 continue
             failures = 0
@@ -157,7 +157,7 @@ class Beside:
         informer = Informer(self._cluster, kind, Cache(), namespace=namespace, labels=labels, clock=self._clock)
 
         def noticed(before: Manifest | None, after: Manifest | None) -> None:
-            # One that has the labels of both selectors is known twice, and goes only when it is gone from both.
+            # An object that matches both selectors is stored twice, and counts until it is gone from both.
             if after is not None:
                 self._found[key_of(after), labels] = after
             elif before is not None:
@@ -168,12 +168,12 @@ class Beside:
         return informer
 
     def _settle(self, engines: Engines) -> None:
-        """Where one is gone, or looks less far, what was so counts for a while."""
+        """Keep a controller that is gone, or watches fewer namespaces, for a grace period."""
         self._seen, gone = engines, _lost(self.engines, engines) if engines.is_known else set()
         for place in self._leaving.keys() - gone:
             self._leaving.pop(place).cancel()
         for place in gone - self._leaving.keys():
-            told = "the Argo CD in %s is not seen as it was: that counts for %d s more, unless it comes back"
+            told = "Argo CD is gone or watches less: namespace=%s grace_seconds=%d"
             log.info(told, place, SETTLING)
             self._leaving[place] = self._clock.call_later(SETTLING, partial(self._leave, place))
         self._become()
@@ -197,7 +197,7 @@ class Beside:
 
 
 def _lost(before: Engines, now: Engines) -> set[str]:
-    """Namespaces with an Argo CD that is gone, or does not look at all any more that it looked at."""
+    """Return the namespaces whose Argo CD is gone, or no longer watches all that it watched."""
     seen = _reaches(now.controllers)
     return {place for place, reach in _reaches(before.controllers).items() if not reach <= seen.get(place, set())}
 

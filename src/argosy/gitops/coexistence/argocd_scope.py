@@ -1,7 +1,7 @@
-"""How far an Argo CD looks: the namespaces beside its own whose Applications it delivers.
+"""Determines the namespaces whose Applications an Argo CD delivers, besides its own.
 
-In: a cluster, what is labelled as an application controller. Out: Engines. Never: changes anything; believes one that
-it looks at a namespace whose Applications it may not write: whoever runs a Pod can give it any label and any flag.
+In: a cluster, workloads labelled as application controllers. Out: Engines. Never: changes anything; trusts a controller
+for a namespace whose Applications it may not write, because any Pod can have these labels and flags.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from argosy.kube.objects import Manifest, key_of
 
 CONFIG_MAP, NAMESPACE = GroupKind("", "ConfigMap"), GroupKind("", "Namespace")
 REVIEW: Final = "authorization.k8s.io/v1"
-MOST: Final = 200  # namespaces of which it is asked, one by one, whether it may write there
+MOST: Final = 200  # namespaces that are checked for write access one by one
 
 
 class Asked(ClusterReader, Protocol):
-    """Also answers who may do what, which is a `create` of a question and changes nothing."""
+    """A reader that can also create access reviews, which change nothing."""
 
     async def create(self, manifest: Manifest) -> Manifest: ...
 
@@ -41,7 +41,7 @@ def parameters_key(namespace: str) -> ResourceKey:
 
 
 def claims(found: Manifest, read: Callable[[ResourceKey], Manifest | None]) -> tuple[str, ...]:
-    """By what it says itself, or else by the ConfigMap beside it."""
+    """Return the namespaces from its own configuration, else from the ConfigMap in its namespace."""
     own = claimed(found)
     if own is not None:
         return own
@@ -71,7 +71,7 @@ async def _reach(cluster: Asked, found: Manifest) -> tuple[str, ...]:
 
 
 async def _settings(cluster: Asked, namespace: str) -> Manifest | None:
-    """argo: without them, or where they may not be read, it is its own namespace alone."""
+    """argo: without the ConfigMap, or if it may not be read, only its own namespace counts."""
     try:
         return await cluster.get(parameters_key(namespace))
     except Forbidden:
@@ -82,13 +82,13 @@ async def _namespaces(cluster: Asked, wide: Iterable[str]) -> list[str]:
     try:
         there = await cluster.list(NAMESPACE, metadata_only=True)
     except Forbidden:
-        return list(wide)  # those that are names; no right is found for others
+        return list(wide)  # the patterns that are plain names; for others no access is found
     names = [str(each["metadata"]["name"]) for each in there.items]
     return [each for each in names if any(fits(pattern, each) for pattern in wide)]
 
 
 async def _may_write(cluster: Asked, namespace: str, name: str, where: str) -> bool:
-    """Applications there, or everywhere. Whoever may not ask that believes it."""
+    """True if the ServiceAccount may write Applications there, or everywhere; also if the review is forbidden."""
     wish = {"verb": "patch", "group": "argoproj.io", "resource": "applications"}
     groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
     review = {

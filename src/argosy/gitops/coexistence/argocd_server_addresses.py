@@ -1,7 +1,7 @@
-"""Which addresses are this installation's Argo CD server.
+"""Finds the addresses of this installation's Argo CD server.
 
-In: a cluster and its control namespace; an address as people type it. Out: addresses, or whether two are the same.
-Never: asks a server whose address was typed.
+In: a cluster and its control namespace; an address as typed. Out: addresses, or whether two are the same. Never:
+connects to a server whose address was typed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Address(NamedTuple):
 
 
 def read_address(text: str) -> Address | None:
-    """Read HOST, HOST:PORT or a URL. Without a port it is 443, as argocd takes it; None: it is no address."""
+    """Parse HOST, HOST:PORT or a URL. The default port is 443, as in argocd; None if it is invalid."""
     try:
         parts = urlsplit(text if "://" in text else f"https://{text}")
         port = parts.port or PORTS.get(parts.scheme, PORTS["https"])
@@ -40,7 +40,7 @@ def read_address(text: str) -> Address | None:
 
 
 def is_same_address(one: str, other: str) -> bool:
-    """True if both name the same host and port, however they are written."""
+    """True if both are the same host and port, however they are written."""
     address = read_address(one)
     return address is not None and address == read_address(other)
 
@@ -64,7 +64,7 @@ async def _settings(cluster: ClusterReader, namespace: str) -> Manifest:
 
 
 async def _list(cluster: ClusterReader, kind: GroupKind, namespace: str) -> Sequence[Manifest]:
-    """List objects of a kind; none where the kind is not served, or may not be read."""
+    """List objects of a kind; none if the kind is not served, or may not be read."""
     try:
         return (await cluster.list(kind, namespace=namespace)).items
     except ClusterError as error:
@@ -74,7 +74,7 @@ async def _list(cluster: ClusterReader, kind: GroupKind, namespace: str) -> Sequ
 
 
 def _configured(settings: Manifest) -> Iterator[str]:
-    """argo: `url` is one address, `additionalUrls` a list in YAML."""
+    """argo: `url` is one URL, `additionalUrls` a YAML list."""
     data = settings.get("data") or {}
     if data.get("url"):
         yield str(data["url"])

@@ -1,7 +1,7 @@
 """Reads argosy.yaml.
 
-In: its text, and its name for messages. Out: a Delivery. Never: takes a field that it does not know, or a value that
-cannot work in a cluster.
+In: its text, and its name for messages. Out: a Delivery. Never: accepts an unknown field, or a value that cannot work
+in a cluster.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from argosy.kube.objects import load
 from argosy.kube.schema.name_syntax import Grammar, dns_label, dns_subdomain
 
 _DURATION: Final = re.compile(r"(?:\d+(?:s|m|h|d))+")
-_WORD: Final = re.compile(r"[^\s,#]+")  # what may stand between the commas of a policy
+_WORD: Final = re.compile(r"[^\s,#]+")  # a field of an RBAC policy line
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the file, where it stands, and which fields it may have."""
+    """A section of the file, its path, and the fields that it may have."""
 
     value: Mapping[str, Any]
     place: str  # environments.dev
@@ -62,21 +62,21 @@ class Section:
         return UserError(what, where=f"{self.where}: {_joined(self.place, name)}")
 
     def _shown(self, value: Any) -> str:
-        """Somebody may have put a secret where only its place belongs."""
+        """Hide values of credentials: a user may have written a secret there."""
         return "a value" if self.place.startswith("repository.credentials") else repr(value)
 
     def has(self, name: str) -> bool:
         return self.value.get(name) is not None
 
     def text(self, name: str, usual: str | None = None) -> str:
-        """Needed where there is no usual one."""
+        """Return a string; required if there is no default."""
         found = self.value.get(name)
         if found is None and usual is not None:
             return usual
         if found is None:
             raise self.error(name, "is missing; add it")
         if not isinstance(found, str) or not found.strip() or "\n" in found:
-            raise self.error(name, f"is {self._shown(found)}; it must be a text on one line")
+            raise self.error(name, f"is {self._shown(found)}; it must be a string on one line")
         return found
 
     def word(self, name: str, usual: str | None = None) -> str:
@@ -88,19 +88,19 @@ class Section:
         if found is None:
             return ()
         if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
-            raise self.error(name, f"is {found!r}; it must be a list of texts")
+            raise self.error(name, f"is {found!r}; it must be a list of strings")
         return tuple(self._checked(name, each) for each in found)
 
     def _checked(self, name: str, found: str) -> str:
         if found and not _WORD.fullmatch(found):
-            raise self.error(name, f"holds {found!r}; a name has no spaces, no commas and no #")
+            raise self.error(name, f"contains {found!r}; a name has no spaces, no commas and no #")
         return found
 
     def section(self, name: str) -> Section | None:
         return self._section(name, self.value[name], name) if self.has(name) else None
 
     def sections(self, name: str) -> Iterator[tuple[str, Section]]:
-        """The entries of a map or of a list, each with its name or its number."""
+        """Yield the entries of a map or list, each with its name or index."""
         found = self.value.get(name)
         if isinstance(found, Mapping):
             entries = [(str(key), value) for key, value in found.items()]
@@ -109,21 +109,21 @@ class Section:
         elif found is None:
             entries = []
         else:
-            raise self.error(name, f"is {found!r}; it must hold entries")
+            raise self.error(name, f"is {found!r}; it must be a map or a list")
         for key, value in entries:
             yield key, self._section(f"{name}.{key}", value, f"{name}.*")
 
     def _section(self, name: str, value: Any, shape: str) -> Section:
         if not isinstance(value, Mapping):
             fields = ", ".join(_children(_joined(self.shape, shape)))
-            raise self.error(name, f"is {self._shown(value)}; it must hold fields: {fields}")
+            raise self.error(name, f"is {self._shown(value)}; it must be a map with the fields: {fields}")
         return Section(value, _joined(self.place, name), _joined(self.shape, shape), self.where)
 
 
 def read_delivery(text: str | bytes, where: str = FILE) -> Delivery:
     value = load(text, where=where, strict=True)
     if not isinstance(value, Mapping):
-        raise UserError(f"is no {KIND}; begin it with apiVersion: {API_VERSION} and kind: {KIND}", where=where)
+        raise UserError(f"is not a {KIND}; start it with apiVersion: {API_VERSION} and kind: {KIND}", where=where)
     top = Section(value, "", "", where)
     for name, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
         if (found := top.text(name)) != wanted:
@@ -145,7 +145,7 @@ def _repository(top: Section) -> Repository:
         raise top.error("repository", "is missing; add its url")
     url = section.text("url")
     if address_with_secret(url):
-        raise section.error("url", "holds a user or a password, and would be committed; name them under credentials")
+        raise section.error("url", "contains a user or a password, and would be committed; put them under credentials")
     credentials = section.section("credentials")
     return Repository(url, section.word("ref", "main"), _credentials(credentials) if credentials else None)
 
@@ -155,7 +155,7 @@ def _credentials(section: Section) -> Credentials:
     if (password is None) == (key is None):
         raise section.error("", "needs either passwordFrom or sshKeyFrom; add one of them")
     if key and section.has("username"):
-        raise section.error("username", "has no meaning with a key; put it into the url, or leave it out")
+        raise section.error("username", "cannot be used with a key; put it into the url, or remove it")
     return Credentials("" if key else section.text("username"), password, key)
 
 
@@ -184,13 +184,13 @@ def _environments(top: Section) -> tuple[Environment, ...]:
     for each in found:
         place = f"environments.{each.name}"
         if applications.count(each.application) > 1:
-            raise top.error(f"{place}.application", f"{each.application} is another environment's, too; rename one")
+            raise top.error(f"{place}.application", f"{each.application} is used by two environments; rename one")
         if each.after and each.after not in names:
             near = difflib.get_close_matches(each.after, names, n=1)
             meant = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(names)}"
             raise top.error(f"{place}.after", f"there is no environment {each.after}; {meant}")
         if each.name in _before(each, {one.name: one for one in found}):
-            raise top.error(f"{place}.after", "it comes after itself; leave one `after` out")
+            raise top.error(f"{place}.after", "it comes after itself; remove one `after`")
     return found
 
 
@@ -205,7 +205,7 @@ def _before(environment: Environment, by_name: Mapping[str, Environment]) -> set
 
 def _environment(name: str, section: Section) -> Environment:
     if complaints := dns_label(name):
-        raise section.error("", f"is no name for an environment: {complaints[0]}; rename it")
+        raise section.error("", f"is not a valid environment name: {complaints[0]}; rename it")
     application = _named(section, "application", dns_label)
     sync = section.text("sync", Sync.MANUAL)
     if sync not in (Sync.AUTO, Sync.MANUAL):
@@ -224,17 +224,17 @@ def _environment(name: str, section: Section) -> Environment:
 def _path(section: Section) -> str:
     path = section.text("path")
     if path.startswith("/") or ".." in path.split("/"):
-        raise section.error("path", f"is {path!r}; give it as seen from the root of the repository, without ..")
+        raise section.error("path", f"is {path!r}; write it relative to the root of the repository, without ..")
     return path
 
 
 def _gate(section: Section) -> Gate:
     if len(section.value) != 1:
-        raise section.error("", f"must say one thing; write one of {', '.join(_children(section.shape))}")
+        raise section.error("", f"must have exactly one field; write one of {', '.join(_children(section.shape))}")
     ((kind, value),) = section.value.items()
     if kind == "check":
         if value is not True:
-            raise section.error(kind, f"is {value!r}; write true, or leave the gate out")
+            raise section.error(kind, f"is {value!r}; write true, or remove the gate")
         return Gate(kind)
     text = section.word(kind)
     if kind in ("healthy", "soak") and not _DURATION.fullmatch(text):
@@ -255,10 +255,10 @@ def _rbac(section: Section) -> Rbac:
 
 def _role(name: str, section: Section) -> Role:
     if not _WORD.fullmatch(name) or name.startswith("role:"):
-        raise section.error("", "is no name for a role; use letters and dashes, without role:")
+        raise section.error("", "is not a valid role name; use letters and dashes, without role:")
     may = section.words("may")
     if not may:
-        raise section.error("may", "is missing; say what the role allows, such as [get, sync]")
+        raise section.error("may", "is missing; list what the role allows, such as [get, sync]")
     return Role(name, section.words("groups"), may, section.word("applications", "*/*"))
 
 
@@ -271,7 +271,7 @@ def _checking(section: Section) -> Checking:
 def _named(section: Section, name: str, grammar: Grammar, usual: str | None = None) -> str:
     found = section.text(name, usual)
     if found and (complaints := grammar(found)):
-        raise section.error(name, f"{found!r} is no name that Kubernetes takes: {complaints[0]}; rename it")
+        raise section.error(name, f"{found!r} is not a valid Kubernetes name: {complaints[0]}; rename it")
     return found
 
 

@@ -1,6 +1,6 @@
-"""What argosy.yaml says: from which repository, into which environments, under which rules.
+"""The values of argosy.yaml: repository, environments, rules.
 
-In, out: values. Never: I/O, a secret itself (only where it is to be found).
+In, out: values. Never: I/O; a secret itself, only where it is stored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Sync(StrEnum):
 
 @dataclass(frozen=True)
 class Secret:
-    """Where a secret is found when it is needed: a variable of the environment, or a file."""
+    """Where a secret is read from: an environment variable or a file."""
 
     env: str = ""
     file: str = ""
@@ -49,7 +49,7 @@ class Repository:
 
 @dataclass(frozen=True)
 class ArgoCD:
-    """Empty: the one that the cluster has."""
+    """The Argo CD to use; empty: the one in the cluster."""
 
     namespace: str = ""
     name: str = ""
@@ -57,7 +57,7 @@ class ArgoCD:
 
 @dataclass(frozen=True)
 class Gate:
-    """What must be so before a change may go on to this environment."""
+    """A condition for promoting a change to this environment."""
 
     kind: str  # check, healthy, notebook, soak or approval
     value: str = ""
@@ -75,19 +75,19 @@ class Environment:
 
     @property
     def product(self) -> str:
-        """What the environments are environments of: llmops for the application llmops-dev of dev."""
+        """The product of the environments: llmops for the application llmops-dev of dev."""
         return self.application.removesuffix(f"-{self.name}") or self.application
 
 
 @dataclass(frozen=True)
 class Health:
     profile: str = USUAL_PROFILE
-    kinds: tuple[str, ...] = ()  # as people write them; none: those of KServe
+    kinds: tuple[str, ...] = ()  # as written; empty: those of KServe
 
 
 @dataclass(frozen=True)
 class Role:
-    """Who may do what with which applications, in Argo CD's words."""
+    """Who may do what with which Applications, in Argo CD's words."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -112,7 +112,7 @@ class Suppression:
 
 @dataclass(frozen=True)
 class Checking:
-    """For the command that checks a repository; setup only reads whether it is well formed."""
+    """Options of `argosy check`; setup only validates them."""
 
     baseline: str = ""
     suppress: tuple[Suppression, ...] = ()
@@ -132,7 +132,7 @@ class Delivery:
         return self.environments[0].product
 
 
-# Every field there is, with what it is for. A star stands for a name of the user's own, or for a place in a list.
+# Every field with its description. A star stands for a user-defined name, or for a list index.
 FIELDS: Final[Mapping[str, str]] = {
     "apiVersion": API_VERSION,
     "kind": KIND,

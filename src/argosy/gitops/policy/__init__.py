@@ -1,4 +1,4 @@
-"""May this be done?
+"""Policy: decides what projects, sync windows and RBAC permit.
 
-In: a project, an application, a key. Out: what speaks against it; nothing where it may. Never: raises, asks a cluster.
+In: a project, an Application, a key. Out: the reasons against; none if it is permitted. Never: raises, asks a cluster.
 """

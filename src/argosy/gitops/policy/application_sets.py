@@ -1,7 +1,7 @@
-"""Whether a controller expands ApplicationSets into Applications.
+"""Decides whether a controller expands ApplicationSets into Applications.
 
-In: workloads, an ApplicationSet. Out: who expands it, and the condition to write where nobody does. Never: raises; asks
-a cluster.
+In: workloads, an ApplicationSet. Out: whether it is expanded, and the condition to write if it is not. Never: raises;
+asks a cluster.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
 
 APPLICATION_SET: Final = GroupKind("argoproj.io", "ApplicationSet")
-CONTROLLER: Final = "applicationset-controller"  # argo: how the name of its workload ends, in a label
-ERROR: Final = "ErrorOccurred"  # argo: the type of condition; its own controller sets it to False once it has expanded
+CONTROLLER: Final = "applicationset-controller"  # argo: suffix of the name label of its workload
+ERROR: Final = "ErrorOccurred"  # argo: condition type; its own controller sets it to False after expansion
 REASON: Final = "NoApplicationSetController"
 MESSAGE: Final = (
     "no controller expands this ApplicationSet: argosy does not run generators, and no applicationset controller of an"
@@ -24,7 +24,7 @@ MESSAGE: Final = (
 
 
 def is_expander(workload: Manifest) -> bool:
-    """True for a workload or Pod of Argo CD's applicationset controller that runs, or is to run."""
+    """True for a running workload or Pod of Argo CD's applicationset controller."""
     if workload.get("kind") not in KINDS:
         return False
     labels = workload["metadata"].get("labels") or {}
@@ -34,7 +34,7 @@ def is_expander(workload: Manifest) -> bool:
 
 
 def is_expanded(application_set: Manifest, workloads: Iterable[Manifest]) -> bool:
-    """True if a controller is there, or another one has written a status: it may run in another cluster."""
+    """True if a controller runs here, or another one wrote a status: it may run in another cluster."""
     return any(map(is_expander, workloads)) or any(not is_own(each) for each in _conditions(application_set))
 
 

@@ -1,7 +1,7 @@
-"""Who delivers an Application where argosy and an Argo CD are in one cluster.
+"""Decides which engine delivers an Application if argosy and Argo CD share a cluster.
 
-In: workloads and Pods, an Application's annotations and namespace. Out: who delivers it, in a word and in a sentence.
-Never: raises; asks a cluster.
+In: workloads and Pods, an Application's annotations and namespace. Out: the engine, as a value and as a message. Never:
+raises; asks a cluster.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from argosy.languages.go_regexp import Unreadable, expression
 
 ARGOSY: Final = "argosy"
 NAME, COMPONENT, PART_OF = (f"app.kubernetes.io/{each}" for each in ("name", "component", "part-of"))
-# argo: labels of the application controller: of its manifests and its chart, and of whatever an operator calls it. The
-# Pods of an operator have its name alone.
+# argo: labels of the application controller in its manifests, its chart, and with an operator. The Pods of an operator
+# have only the name label.
 NAMES: Final = ("argocd-application-controller", "openshift-gitops-application-controller")
 SELECTORS: Final = (f"{NAME} in ({','.join(NAMES)})", f"{COMPONENT}=application-controller,{PART_OF}=argocd")
 POD: Final = "Pod"
 KINDS: Final = ("StatefulSet", "Deployment", POD)
-OVER: Final = ("Succeeded", "Failed")  # k8s: phases in which nothing of a Pod runs, or ever will
-# argo: which namespaces an application controller looks at beside its own: a flag, else a variable, which its manifests
-# take from a ConfigMap.
+OVER: Final = ("Succeeded", "Failed")  # k8s: phases in which a Pod has ended
+# argo: the namespaces that an application controller watches besides its own: a flag, else an environment variable,
+# which its manifests take from a ConfigMap.
 FLAG, VARIABLE = "--application-namespaces", "ARGOCD_APPLICATION_NAMESPACES"
 PARAMETERS, PARAMETER = "argocd-cmd-params-cm", "application.namespaces"
 
@@ -45,7 +45,7 @@ class Deliverer(enum.StrEnum):
 
 
 def is_controller(manifest: Manifest) -> bool:
-    """By its labels, as SELECTORS have it."""
+    """True if the labels match SELECTORS."""
     labels = manifest["metadata"].get("labels") or {}
     if manifest.get("kind") not in KINDS:
         return False
@@ -54,7 +54,7 @@ def is_controller(manifest: Manifest) -> bool:
 
 
 def is_running(found: Manifest) -> bool:
-    """Whether an Argo CD's controller runs behind it, is to run, or has not ended yet. In the sandbox it only plays."""
+    """True if an Argo CD controller runs, should run, or has not ended yet. Simulated ones do not count."""
     spec, status = found.get("spec") or {}, found.get("status") or {}
     if is_simulated(found):
         return False
@@ -64,7 +64,7 @@ def is_running(found: Manifest) -> bool:
 
 
 def is_simulated(found: Manifest) -> bool:
-    """True for a workload of the sandbox's stand-in: it is always ready, and nothing runs in it."""
+    """True for a simulated workload of the sandbox: it is always ready, but runs nothing."""
     return SIMULATED in (found["metadata"].get("annotations") or {})
 
 
@@ -72,7 +72,7 @@ def _count(value: Any) -> int:
     return value if isinstance(value, int) else 0
 
 
-# -- how far it looks --------------------------------------------------------------------------------------------------
+# -- namespaces in scope -----------------------------------------------------------------------------------------------
 
 
 def patterns(text: object) -> tuple[str, ...]:
@@ -80,7 +80,7 @@ def patterns(text: object) -> tuple[str, ...]:
 
 
 def claimed(found: Manifest) -> tuple[str, ...] | None:
-    """The namespaces that a workload or a Pod says itself that it looks at; None: its namespace's ConfigMap says so."""
+    """Return the namespaces that a workload or Pod is configured to watch; None: see the ConfigMap of its namespace."""
     for each in _containers(found):
         words = [str(word) for part in ("command", "args") for word in each.get(part) or ()]
         for place, word in enumerate(words):
@@ -95,7 +95,7 @@ def claimed(found: Manifest) -> tuple[str, ...] | None:
 
 
 def account(found: Manifest) -> str:
-    """The ServiceAccount that it runs as."""
+    """Return the ServiceAccount of the workload."""
     return str(_pod(found).get("serviceAccountName") or "default")
 
 
@@ -109,7 +109,10 @@ def _containers(found: Manifest) -> list[Mapping[str, Any]]:
 
 
 def fits(pattern: str, namespace: str) -> bool:
-    """argo: a glob, or an expression between slashes. One that cannot be read here, such as with a look ahead, fits."""
+    """argo: a glob, or a regular expression between slashes.
+
+    An unsupported expression, such as with lookahead, matches.
+    """
     if len(pattern) > 1 and pattern.startswith("/") and pattern.endswith("/") and _expressed(pattern[1:-1], namespace):
         return True
     return matches(pattern, namespace)
@@ -125,7 +128,7 @@ def _expressed(pattern: str, namespace: str) -> bool:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Controller:
-    """An Argo CD's: it looks at Applications of its own namespace, and of those that one of `reach` fits."""
+    """An application controller of Argo CD: it watches its own namespace and those that match `reach`."""
 
     kind: str
     namespace: str
@@ -139,30 +142,30 @@ class Controller:
         return namespace == self.namespace or any(fits(each, namespace) for each in self.reach)
 
 
-# -- who delivers ------------------------------------------------------------------------------------------------------
+# -- deliverer ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Engines:
-    """What is known of other engines."""
+    """The known Argo CD controllers."""
 
     controllers: tuple[Controller, ...] = ()
-    is_known: bool = True  # False: they may not be read, so that there may be one
+    is_known: bool = True  # False: argosy may not list workloads, so there may be one
 
     @property
     def argocd(self) -> tuple[str, ...]:
-        """All of them, wherever they look: such as `StatefulSet argocd/name`."""
+        """All controllers, such as `StatefulSet argocd/name`."""
         return _names(self.controllers)
 
     def over(self, namespace: str) -> tuple[str, ...]:
-        """Those that look at the Applications of a namespace."""
+        """Return the controllers that watch a namespace."""
         return _names(each for each in self.controllers if each.looks_at(namespace))
 
     def deliverer(self, annotations: Mapping[str, str], namespace: str) -> Deliverer:
         word, is_paused = annotations.get(ENGINE), annotations.get(SKIP_RECONCILE) == "true"
         is_looked_at = bool(self.over(namespace))
         if word == ARGOSY:
-            # What pauses it is addressed to Argo CD; without that, both deliver.
+            # The pause annotation is for Argo CD; without it, both deliver.
             return Deliverer.BOTH if is_looked_at and not is_paused else Deliverer.ARGOSY
         if is_paused:
             return Deliverer.NOBODY
@@ -173,7 +176,7 @@ class Engines:
         return Deliverer.NOBODY if word else Deliverer.ARGOSY
 
     def told(self, annotations: Mapping[str, str], namespace: str) -> str:
-        """Who delivers it, and why that is so."""
+        """Describe which engine delivers the Application, and why."""
         who, word = self.deliverer(annotations, namespace), annotations.get(ENGINE)
         match who:
             case Deliverer.ARGOCD:
@@ -181,41 +184,41 @@ class Engines:
             case Deliverer.BOTH:
                 return f'{who}: set {SKIP_RECONCILE}: "true", so that only argosy does'
             case Deliverer.NOBODY if word and annotations.get(SKIP_RECONCILE) != "true":
-                return f"{who}: {ENGINE} is {word}, and no Argo CD looks at namespace {namespace}"
+                return f"{who}: {ENGINE} is {word}, and no Argo CD watches namespace {namespace}"
             case Deliverer.NOBODY:
                 return f'{who}: {SKIP_RECONCILE} is "true"'
             case Deliverer.UNKNOWN:
-                return f"{who}: whether an Argo CD runs here may not be read; argosy delivers with {ENGINE}: argosy"
+                return f"{who}: cannot list workloads, so Argo CD may run here; argosy delivers with {ENGINE}: argosy"
         return f"{who} ({ENGINE}: {word})" if word else str(who)
 
     def is_usual(self, annotations: Mapping[str, str], namespace: str) -> bool:
-        """Whether there is nothing to say: argosy delivers, and nobody else could. What is not known is not said."""
+        """True if argosy delivers and no other engine could, so that nothing needs to be shown."""
         is_marked = ENGINE in annotations or annotations.get(SKIP_RECONCILE) == "true"
         return not self.over(namespace) and not is_marked
 
     @property
     def sentence(self) -> str:
-        """For a log."""
+        """A message for the log."""
         if self.controllers:
             places = sorted({place for each in self.controllers for place in (each.namespace, *each.reach)})
             return (
-                f"an Argo CD delivers here ({', '.join(self.argocd)}): Applications in {', '.join(places)} are "
-                f"observed, and of them only those with {ENGINE}: argosy are delivered; all others are"
+                f"Argo CD runs in this cluster ({', '.join(self.argocd)}): Applications in {', '.join(places)} are "
+                f"only observed, except those with {ENGINE}: argosy; all others are delivered"
             )
         if not self.is_known:
             return (
-                "whether an Argo CD delivers here may not be read (StatefulSets, Deployments, Pods): only Applications "
+                "cannot list StatefulSets, Deployments and Pods, so Argo CD may run in this cluster: only Applications "
                 f"with {ENGINE}: argosy are delivered"
             )
-        return "no Argo CD delivers here: all Applications are delivered, but for those that are paused"
+        return "no Argo CD runs in this cluster: all Applications are delivered, except paused ones"
 
     def beside(self, namespace: str) -> str:
-        """What others mean for the Applications of a namespace; empty where there are none."""
+        """Describe what other engines mean for a namespace; empty if there are none."""
         if near := self.over(namespace):
             told = f"an Argo CD ({', '.join(near)}) delivers the Applications in {namespace}: argosy only observes them"
             return f"{told}, until argosy app adopt"
         if self.controllers:
-            told = f"an Argo CD ({', '.join(self.argocd)}) does not look at the Applications in {namespace}"
+            told = f"an Argo CD ({', '.join(self.argocd)}) does not watch the Applications in {namespace}"
             return f"{told}: argosy delivers them"
         return ""
 
@@ -228,9 +231,9 @@ Reach = Callable[[Manifest], Iterable[str]]
 
 
 def running(found: Iterable[Manifest]) -> list[Manifest]:
-    """Of what is labelled as an application controller. Pods where nothing else in their namespace is.
+    """Return the running application controllers; Pods only if their namespace has no workload of them.
 
-    A real cluster makes Pods also for what only plays a controller: they play, too.
+    A real cluster creates Pods for simulated workloads, too: these do not count either.
     """
     found = tuple(found)
     there = [each for each in found if is_running(each)]
@@ -240,7 +243,7 @@ def running(found: Iterable[Manifest]) -> list[Manifest]:
 
 
 def engines_of(found: Iterable[Manifest], reach: Reach = lambda found: ()) -> Engines:
-    """`reach`: which namespaces each looks at beside its own."""
+    """Build Engines. `reach` returns the namespaces that a controller watches besides its own."""
     return Engines(
         tuple(
             sorted(

@@ -1,7 +1,7 @@
-"""Which clusters an installation knows, and which of them a destination is.
+"""The clusters of an installation, and which of them a destination means.
 
-In: Secrets with the label secret-type: cluster, a destination. Out: where that is; why it cannot be. Never: raises;
-keeps what lets somebody into a cluster.
+In: Secrets with the label secret-type: cluster, a destination. Out: its cluster, or why there is none. Never: raises;
+keeps credentials.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ IN_CLUSTER_ENABLED: Final = "cluster.inClusterEnabled"  # argo
 
 @dataclass(frozen=True, slots=True)
 class KnownCluster:
-    """What its Secret says, but for what is secret."""
+    """A cluster Secret without its credentials."""
 
     name: str
     server: ClusterAddress
-    secret: str  # its name
-    project: str = ""  # argo: whose cluster it is, where it is one's alone
-    is_paused: bool = False  # argo: nothing that goes there is looked at
-    namespaces: tuple[str, ...] = ()  # argo: the only ones that are managed; none for all
-    has_cluster_kinds: bool = True  # argo: whether what is in no namespace is managed, too
+    secret: str  # name of the Secret
+    project: str = ""  # argo: the project of a project-scoped cluster
+    is_paused: bool = False  # argo: Applications with this destination are not reconciled
+    namespaces: tuple[str, ...] = ()  # argo: the only managed namespaces; empty for all
+    has_cluster_kinds: bool = True  # argo: True if cluster-scoped objects are managed
 
     def stranger(self, key: ResourceKey, *, is_namespaced: bool) -> str:
-        """Why this is not managed here; empty where it is. argo: its words"""
+        """Return why an object is not managed here; empty if it is. argo: the same messages."""
         if is_namespaced:
             is_known = not self.namespaces or key.namespace in self.namespaces
             return "" if is_known else f'namespace "{key.namespace}" for {key.kind} "{key.name}" is not managed'
@@ -51,7 +51,7 @@ class Clusters:
     has_own: bool = True  # argo: cluster.inClusterEnabled
 
     def find(self, destination: Destination) -> KnownCluster | None:
-        """By address or else by name, or by both; the engine's own needs no Secret."""
+        """Find a cluster by address, else by name, or by both; the in-cluster one needs no Secret."""
         server, name = destination.server, destination.name
         found = [each for each in self.known if (server == each.server if server else name == each.name)]
         if found:
@@ -60,7 +60,7 @@ class Clusters:
         return KnownCluster(HERE_NAME, HERE, "") if is_here else None
 
     def placed(self, app: Application) -> Application:
-        """With its destination by name and by address, where only a Secret tells one from the other."""
+        """Complete the destination with name and address from the cluster Secret."""
         place = app.destination
         if (place.server or place.name) in IN_CLUSTER or (place.server and place.name):
             return app
@@ -74,7 +74,7 @@ class Clusters:
         return found is not None and found.is_paused
 
     def refusal(self, destination: Destination) -> str:
-        """Why nothing can be delivered there; empty where it can. argo: InvalidSpecError"""
+        """Return why nothing can be delivered to the destination; empty if it can. argo: InvalidSpecError"""
         server, name = destination.server, destination.name
         if server and name:
             return f"application destination can't have both name and server defined: {name} {server}"
@@ -96,13 +96,13 @@ class Clusters:
 
 
 def read_clusters(secrets: Iterable[Manifest], argocd_cm: Mapping[str, str] = {}) -> Clusters:
-    """One without an address is passed over; the others in the order of their names."""
+    """Read cluster Secrets in the order of their names; those without an address are ignored."""
     found = sorted(filter(None, map(_read, secrets)), key=lambda each: each.secret)
     return Clusters(tuple(found), is_own_cluster_enabled(argocd_cm) is True)
 
 
 def is_own_cluster_enabled(argocd_cm: Mapping[str, str]) -> bool | None:
-    """Return whether Applications may go to the engine's own cluster; None if that cannot be read."""
+    """Return whether the in-cluster destination is enabled; None if the value is invalid."""
     text = argocd_cm.get(IN_CLUSTER_ENABLED, "")
     return parse_switch(text) if text.strip() else True
 

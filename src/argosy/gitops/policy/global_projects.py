@@ -1,7 +1,6 @@
-"""What projects inherit from others: `globalProjects` of argocd-cm.
+"""Applies `globalProjects` of argocd-cm: projects that inherit from others.
 
-In: projects by name, the setting. Out: the same projects, with what they inherit. Never: takes away from a project
-what it has itself.
+In: projects by name, the setting. Out: the projects with inherited rules. Never: removes a rule of a project.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _SELECTOR_FIELDS: Final = ("matchLabels", "matchExpressions")
 
 
 def inherited(projects: Mapping[str, Project], argocd_cm: Mapping[str, str]) -> dict[str, Project]:
-    """Raises UserError where the setting cannot be read. A project that is not there gives nothing."""
+    """Apply the setting. Raises UserError if it is invalid. A missing project gives nothing."""
     made = dict(projects)
     for selector, name in _rules(argocd_cm.get(GLOBAL, "")):
         if (giver := projects.get(name)) is None:
@@ -34,7 +33,7 @@ def inherited(projects: Mapping[str, Project], argocd_cm: Mapping[str, str]) -> 
 
 
 def deny_everything(project: Project) -> Project:
-    """Return the project without anything that it allows: nobody knows what it inherits."""
+    """Return the project without permissions, because its inherited restrictions are unknown."""
     return replace(
         project,
         source_repos=(),
@@ -47,7 +46,7 @@ def deny_everything(project: Project) -> Project:
 
 
 def givers(project: Project, argocd_cm: Mapping[str, str]) -> list[str]:
-    """The names of those that a project inherits from. Raises UserError where the setting cannot be read."""
+    """Return the names of the projects that a project inherits from. Raises UserError if the setting is invalid."""
     found = [name for selector, name in _rules(argocd_cm.get(GLOBAL, "")) if selector.matches(project.labels)]
     return [name for name in dict.fromkeys(found) if name != project.name]
 
@@ -56,20 +55,20 @@ def _rules(text: str) -> list[tuple[LabelSelector, str]]:
     where = f"argocd-cm: {GLOBAL}"
     given = load(text, where=where)
     if given is not None and not isinstance(given, list):
-        raise UserError("must be a list of labelSelector and projectName; write each after a dash", where=where)
+        raise UserError("must be a list of labelSelector and projectName entries; write each after a dash", where=where)
     found = []
     for place, each in enumerate(given or ()):
         fields = Fields(each, where, f"[{place}]")
         selector = fields.fields("labelSelector")
         _require_known(fields, _ENTRY_FIELDS, where, f"[{place}]")
         _require_known(selector, _SELECTOR_FIELDS, where, f"[{place}].labelSelector")
-        if selector.values:  # argo: an entry that selects nothing is for nobody, not for all
+        if selector.values:  # argo: an empty selector matches no project, not all
             found.append((_selector(selector), fields.text("projectName")))
     return found
 
 
 def _require_known(given: Fields, known: tuple[str, ...], where: str, path: str) -> None:
-    """Raise UserError for a field with another name: a misspelt selector would restrict nobody, in silence."""
+    """Raise UserError for an unknown field: a misspelt selector would silently restrict nothing."""
     for name in given.values:
         if name not in known:
             raise UserError(f"{path} has no field {str(name)[:40]!r}; write {' or '.join(known)}", where=where)
@@ -84,7 +83,7 @@ def _selector(given: Fields) -> LabelSelector:
 
 
 def _with(project: Project, giver: Project) -> Project:
-    """argo: these parts, added to its own."""
+    """argo: add these parts of the global project."""
     return replace(
         project,
         source_repos=project.source_repos + giver.source_repos,

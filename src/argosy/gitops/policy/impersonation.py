@@ -1,7 +1,7 @@
-"""The service account that a sync acts as.
+"""Finds the service account that a sync impersonates.
 
-In: a project, an Application and the address of its cluster. Out: the name of a user. Never: the engine's own rights
-where the settings ask for an account and none matches.
+In: a project, an Application and the address of its cluster. Out: a user name. Never: the controller's own rights if
+the settings require an account and none matches.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from argosy.languages.globs import glob_pattern
 WHERE: Final = "destinationServiceAccounts"
 ENABLED: Final = "application.sync.impersonation.enabled"
 ENFORCED: Final = "application.sync.impersonation.enforced"
-_MAX_SHOWN_LENGTH: Final = 60  # of a value in a sentence
+_MAX_SHOWN_LENGTH: Final = 60  # of a value in a message
 SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 _INVALID_CHARACTERS: Final = frozenset("!*[]{}\\/")  # argo
 
 
 class NoServiceAccount(PolicyError):
-    """A service account is needed, and the project names none that can be used."""
+    """A service account is required, and the project names no usable one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Impersonation:
-    """argo: whether syncs act as service accounts, and whether one that has none is refused."""
+    """argo: whether syncs impersonate service accounts, and whether a sync without one is refused."""
 
     is_enabled: bool = False
     is_enforced: bool = True
 
     def user_for(self, project: Project, app: Application, server: ClusterAddress) -> str:
-        """The user to act as; empty: act with the engine's own rights. Raises NoServiceAccount."""
+        """Return the user to impersonate; empty: use the controller's own rights. Raises NoServiceAccount."""
         if not self.is_enabled:
             return ""
         try:
@@ -55,7 +55,7 @@ class Impersonation:
 
 
 def read_impersonation(argocd_cm: Mapping[str, str]) -> Impersonation:
-    """Read both settings. A value that is neither true nor false restricts: no sync gets the engine's own rights."""
+    """Read both settings. An invalid value restricts: no sync gets the controller's own rights."""
     text = argocd_cm.get(ENABLED, "")
     is_disabled = not text.strip() or parse_switch(text) is False
     return Impersonation(not is_disabled, read_switch(argocd_cm, ENFORCED, default=True))
@@ -74,7 +74,7 @@ def find_impersonation_fault(argocd_cm: Mapping[str, str]) -> str:
 
 
 def find_service_account(project: Project, app: Application, server: ClusterAddress) -> str:
-    """argo: the first entry that matches cluster and namespace; empty where none does."""
+    """argo: the first entry that matches cluster and namespace; empty if none does."""
     namespace = app.destination.namespace
     for entry in project.service_accounts:
         require_glob(entry.server, WHERE)
@@ -88,5 +88,5 @@ def find_service_account(project: Project, app: Application, server: ClusterAddr
 
 
 def _matches(pattern: str, text: str) -> bool:
-    """Raises UserError if the pattern is no glob: nobody knows what it was to restrict."""
+    """Match a glob. Raises UserError if it is invalid, because its intended restriction is unknown."""
     return glob_pattern(pattern, WHERE).fullmatch(text) is not None

@@ -1,6 +1,6 @@
-"""What a project allows its applications.
+"""Checks what an AppProject permits its Applications.
 
-In: a project, an application, a key. Out: sentences that name the rule; none where it may. Never: raises.
+In: a project, an Application, a key. Out: messages that name the rule; none if it is permitted. Never: raises.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from argosy.gitops.policy.repository_patterns import Address, allows, denies, is
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.languages.globs import matches
 
-# Parts of the sentences below: an operation's status has only text to say who refused it.
+# Parts of the messages below: an operation state has only a message to tell that a project refused it.
 _REFUSALS: Final = (
     "is not permitted in project",
     "is not permitted to use project",
@@ -25,7 +25,7 @@ _REFUSALS: Final = (
 
 
 def is_refusal(message: str) -> bool:
-    """Whether a message says that a project forbids something."""
+    """True if a message says that a project forbids something."""
     return any(refusal in message for refusal in _REFUSALS)
 
 
@@ -37,7 +37,10 @@ def violations(
     clusters: Clusters | None = None,
     place_refused: str = "",
 ) -> list[str]:
-    """What in an Application's own fields its project forbids. `clusters`: where only a project's own are allowed."""
+    """Return what the project forbids in the Application.
+
+    `clusters` is set if only project-scoped ones are permitted.
+    """
     if project is None:
         return [f"application references project {app.project} which does not exist"]  # argo: its words
     found = []
@@ -49,7 +52,7 @@ def violations(
         )
     found += forbidden_sources(project, app.sources)
     if place_refused:
-        found.append(place_refused)  # argo: what is nowhere is not looked up in a list
+        found.append(place_refused)  # argo: an invalid destination is not checked against the list
     elif not permits_destination(project, app.destination):
         place = app.destination.server or app.destination.name
         found.append(
@@ -66,7 +69,7 @@ def violations(
 
 
 def forbidden_sources(project: Project, sources: Iterable[Source]) -> list[str]:
-    """Also of an operation, which may name others than its Application has."""
+    """Return the forbidden sources, also those of an operation, which may differ from the Application's."""
     return [
         f"application repo {each.repo_url} is not permitted in project '{project.name}': "  # argo: its words
         f"{_source_rule(project, each.repo_url)}"
@@ -82,11 +85,11 @@ def _source_rule(project: Project, url: str) -> str:
     if matching:
         return f"sourceRepos denies it by {matching[0]!r}"
     if denials and not address.is_parsed:
-        return "sourceRepos denies some repositories, and this address cannot be parsed"
+        return "sourceRepos denies some repositories, and this URL cannot be parsed"
     if not _lists_source(project, address):
         return "sourceRepos does not list it"
     return (
-        "sourceIntegrity wants its signatures verified, which argosy cannot do yet; use signatureKeys instead, or "
+        "sourceIntegrity requires verified signatures, which argosy cannot check yet; use signatureKeys instead, or "
         "exclude the repository there"
     )
 
@@ -108,7 +111,7 @@ def _is_scoped(clusters: Clusters, project: Project, destination: Destination) -
 
 
 def permits_source(project: Project, url: str) -> bool:
-    """argo: one pattern that matches is enough, and one with `!` before it that matches is too much."""
+    """argo: at least one pattern must match, and none with `!` before it."""
     address = read_address(url)
     denials = [pattern for pattern in project.source_repos if pattern.startswith("!")]
     if denials and (not address.is_parsed or any(denies(pattern, address) for pattern in denials)):
@@ -121,13 +124,13 @@ def _lists_source(project: Project, address: Address) -> bool:
 
 
 def _needs_integrity(project: Project, address: Address) -> bool:
-    """True if sourceIntegrity wants signatures of the repository. That is not implemented, so nothing passes it."""
+    """True if sourceIntegrity requires signatures of the repository. Not implemented, so nothing passes it."""
     policies = [policy for policy in project.integrity if policy.mode != "none"]
     return any(not address.is_parsed or is_selected(policy.repositories, address) for policy in policies)
 
 
 def permits_destination(project: Project, destination: Destination) -> bool:
-    """argo: the cluster by name or by address, and the namespace; an entry with `!` before a part denies."""
+    """argo: cluster by name or address, and namespace must match; an entry with `!` before a part denies."""
     allowed = False
     for entry in project.destinations:
         fits, denies = _fits_destination(entry, destination)
@@ -152,7 +155,7 @@ def _fits_destination(entry: DestinationPattern, destination: Destination) -> tu
 
 
 def permits(project: Project, key: ResourceKey, *, is_namespaced: bool, destination: Destination) -> str:
-    """Why a manifest may not be touched; empty where it may."""
+    """Return why an object may not be managed; empty if it may."""
     if not permits_kind(project, key.group_kind, is_namespaced=is_namespaced, name=key.name):
         rule = _kind_rule(project, key, is_namespaced)
         return f"resource {key.group}:{key.kind} is not permitted in project {project.name}: {rule}"
@@ -172,7 +175,7 @@ def _kind_rule(project: Project, key: ResourceKey, is_namespaced: bool) -> str:
 
 
 def permits_kind(project: Project, kind: GroupKind, *, is_namespaced: bool, name: str = "") -> bool:
-    """argo: kinds in namespaces are allowed unless a list says otherwise, the others only where a list allows them."""
+    """argo: namespaced kinds are permitted unless a list restricts them, cluster-scoped kinds only if listed."""
     if is_namespaced:
         allowed = project.namespaced_allowed is None or _lists(project.namespaced_allowed, kind)
         return allowed and not _lists(project.namespaced_denied, kind)

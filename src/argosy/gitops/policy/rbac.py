@@ -1,10 +1,10 @@
-"""Who may do what: Argo CD's rules for people, decided.
+"""Evaluates Argo CD's RBAC for users.
 
-In: what argocd-rbac-cm says, the projects, and who asks. Out: `may` for one question, yes or no; `digest`, the same for
-all who may the same. Never: raises; asks a cluster; remembers anything but answers.
+In: argocd-rbac-cm, the projects, and a subject. Out: `may` answers one request; `digest` is equal for subjects with
+equal rights. Never: raises; asks a cluster; caches anything but answers.
 
-Everybody speaks with several voices: the role that all have, their own name, each of their groups. A voice may what one
-of its rules allows and none denies; whoever asks may what one voice may.
+A user has several subjects: the default role, the user name, each group. A subject may do what one of its rules allows
+and none denies; a user may do what one of the subjects may do.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from argosy.gitops.policy.roles import (
     role_of,
 )
 
-_FURTHEST: Final = 10  # argo: how many memberships lead from somebody to a role, at most
-_MOST_ANSWERS: Final = 20_000  # of one value: some megabytes
+_FURTHEST: Final = 10  # argo: maximum depth of role memberships
+_MOST_ANSWERS: Final = 20_000  # per Permissions value: some megabytes
 _MOST_SUBJECTS: Final = 5_000
 _NOBODYS: Final = Book({}, {})
 
 
 @dataclass(frozen=True, slots=True)
 class Subjects:
-    """Who asks: an account or a person with groups, the role of a project, or (with no name) anybody."""
+    """The requester: an account or user with groups, a project role, or, without a name, an anonymous user."""
 
     name: str = ""
     groups: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class Subjects:
 
 
 class Enforcer:
-    """All rules of an installation at one moment."""
+    """All RBAC rules of an installation at one time."""
 
     def __init__(self, policy: AccessPolicy, projects: Iterable[Project] = ()) -> None:
         self._policy = policy
@@ -62,7 +62,7 @@ class Enforcer:
         self._shared: dict[str, Permissions] = {}
 
     def permissions(self, asking: Subjects) -> Permissions:
-        """One value for all who may the same: what was answered to one is known for the others."""
+        """Return the permissions of a requester; one shared value for all with the same rights."""
         if (known := self._permissions.get(asking)) is None:
             if len(self._permissions) >= _MOST_SUBJECTS:
                 self._permissions.clear()
@@ -73,7 +73,7 @@ class Enforcer:
 
     @property
     def names(self) -> set[str]:
-        """Everybody whom a rule names as a member of something."""
+        """All subjects that are members of a role."""
         return {*self._common.roles, *(name for each in self._projects.values() for name in each.roles)}
 
     def has_project(self, name: str) -> bool:
@@ -84,18 +84,18 @@ class Enforcer:
         return tuple(sorted(self._projects))
 
     def voices(self, asking: Subjects, project: str = "") -> frozenset[RuleSet]:
-        """The rules that each voice of somebody has, for what belongs to a project or, without one, to none."""
+        """Return the rules of each subject of the requester, for objects of a project or, without one, of none."""
         if self._policy.is_broken:
             return frozenset()
         here = self._projects.get(project, _NOBODYS)
         speaking = [*self._speaking(asking, project, here)]
         heard = [self._rules(self._closure(voice, here), here) for voice in speaking]
-        for voice in ("", self._policy.usual):  # argo: these two also speak without the rules of the project
+        for voice in ("", self._policy.usual):  # argo: these two also count without the rules of the project
             heard += [self._rules(self._closure(voice, _NOBODYS), _NOBODYS)]
         return frozenset(each for each in heard if each.allows_any)
 
     def concerned(self, asking: Subjects) -> set[str]:
-        """The projects that give somebody other rights than everything else does."""
+        """Return the projects that give the requester additional rules."""
         voices = (self._policy.usual, asking.name, *asking.groups)
         reached = (subject for voice in voices for subject in self._closure(voice, _NOBODYS))
         return set().union(*(self._concerned.get(subject, ()) for subject in reached))
@@ -111,7 +111,7 @@ class Enforcer:
         if not is_reserved(asking.name):
             yield asking.name
         for group in asking.groups:
-            # argo: a group speaks only by roles that it is a member of, not by rules that name itself
+            # argo: a group counts only through its roles, not by rules that name it
             if not is_reserved(group) and (group in self._common.roles or group in here.roles):
                 yield group
 
@@ -149,7 +149,7 @@ class Enforcer:
 
 
 class Permissions:
-    """What somebody may; every answer is given once and remembered."""
+    """The permissions of a requester; answers are cached."""
 
     def __init__(self, enforcer: Enforcer, asking: Subjects) -> None:
         self._enforcer = enforcer
@@ -178,7 +178,7 @@ class Permissions:
 
     @property
     def digest(self) -> str:
-        """The same for all who may the same by the same rules."""
+        """Equal for all requesters with the same rights by the same rules."""
         if not self._digest:
             places = ["", *sorted(self._concerned)]
             told = [f"{place}={','.join(sorted(each.digest for each in self._heard(place)))}" for place in places]
@@ -188,7 +188,7 @@ class Permissions:
         return self._digest
 
     def covers(self, other: Permissions) -> bool:
-        """True if every right of the other is one of these too; False also where that cannot be shown."""
+        """True if all rights of the other are included; False also if that cannot be proven."""
         projects = {"", *self._enforcer.project_names}
         return all(
             any(own.covers(voice) for own in self._heard(project))
@@ -211,7 +211,7 @@ class Permissions:
         return known
 
     def _project(self, resource: str, name: str) -> str:
-        """The project whose own rules count: only where they may differ from those for everything else."""
+        """Return the project whose own rules apply, only if they may differ from the general ones."""
         if resource == "projects":
             project = name
         elif resource in OF_PROJECTS and "/" in name:

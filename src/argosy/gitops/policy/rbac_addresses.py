@@ -1,7 +1,7 @@
 """Repositories and clusters as objects of RBAC rules.
 
-In: the object of a request: an address, or PROJECT/ADDRESS. Out: all usual spellings of it, which rules are put to.
-Never: other spellings for the same address; raises.
+In: the object of a request: an address, or PROJECT/ADDRESS. Out: its usual spellings, for matching rules. Never:
+different spellings for the same address; raises.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Spellings(NamedTuple):
 
 
 def spell_object(resource: str, name: str) -> Spellings:
-    """In lower case. An object that is no address has one spelling."""
+    """Return the spellings in lower case. An object that is not an address has one."""
     found = _OBJECT.fullmatch(name)
     if found is None:
         return Spellings((name.lower(),), (name.lower(),))

@@ -1,7 +1,6 @@
-"""Who may do what by argocd-rbac-cm, as its author wrote it.
+"""Reads argocd-rbac-cm.
 
-In: its data. Out: grants, members of roles, and what cannot be read, as sentences. Never: raises; decides for anybody:
-that is the matter of whoever opens a door for people, and the engine opens none.
+In: its data. Out: grants, role members, and faults as sentences. Never: raises; decides a request: the web server does.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _FORMS: Final = "write 'p, subject, resource, action, object, allow' or 'g, subj
 
 
 class Grant(NamedTuple):
-    """argo: what a line that begins with p says."""
+    """argo: a policy line that starts with p."""
 
     subject: str
     resource: str
@@ -33,7 +32,7 @@ class Grant(NamedTuple):
 
 
 class Member(NamedTuple):
-    """argo: what a line that begins with g says."""
+    """argo: a policy line that starts with g."""
 
     subject: str
     role: str
@@ -43,11 +42,11 @@ class Member(NamedTuple):
 class AccessPolicy:
     grants: tuple[Grant, ...] = ()
     members: tuple[Member, ...] = ()
-    usual: str = ""  # argo: policy.default, the role of those who have no other
-    scopes: tuple[str, ...] = ("groups",)  # argo: which claims of a token say who somebody is
-    is_regex: bool = False  # argo: policy.matchMode; globs else
+    usual: str = ""  # argo: policy.default, the role of all users
+    scopes: tuple[str, ...] = ("groups",)  # argo: the token claims that identify a user
+    is_regex: bool = False  # argo: policy.matchMode; otherwise globs
     faults: tuple[str, ...] = ()
-    is_broken: bool = False  # argo: a line that cannot be read at all leaves nobody any right
+    is_broken: bool = False  # argo: an unreadable line removes all rights
 
 
 def read_access(data: Mapping[str, str]) -> AccessPolicy:
@@ -69,10 +68,10 @@ def read_access(data: Mapping[str, str]) -> AccessPolicy:
                     members.append(Member(subject, role))
                 case words:
                     is_broken = is_broken or len(words) != _WORDS_OF_A_GRANT or words[0] != "p"
-                    faults.append(f"{RBAC_CM}: {name} line {number}: {line.strip()!r} is no rule; {_FORMS}")
+                    faults.append(f"{RBAC_CM}: {name} line {number}: {line.strip()!r} is not a rule; {_FORMS}")
     mode = data.get("policy.matchMode", "").strip() or _MODES[0]
     if mode not in _MODES:
-        faults.append(f"{RBAC_CM}: policy.matchMode: {mode!r} is none; write glob or regex")
+        faults.append(f"{RBAC_CM}: policy.matchMode: {mode!r} is not valid; write glob or regex")
     scopes, fault = _scopes(data.get("scopes", ""))
     return AccessPolicy(
         tuple(grants),
@@ -86,7 +85,7 @@ def read_access(data: Mapping[str, str]) -> AccessPolicy:
 
 
 def words_of(line: str) -> list[str]:
-    """argo: fields of one line of CSV, without the space around them; nothing for a comment."""
+    """argo: split one CSV line into trimmed fields; empty for a comment."""
     if not line.strip() or line.lstrip().startswith("#"):
         return []
     return [word.strip() for word in next(csv.reader([line], skipinitialspace=True))]
@@ -101,5 +100,5 @@ def _scopes(text: str) -> tuple[tuple[str, ...], list[str]]:
     except UserError as error:
         return usual, [str(error)]
     if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
-        return usual, [f"{RBAC_CM}: scopes: {text.strip()!r} is no list of names; write it as '[groups, email]'"]
+        return usual, [f"{RBAC_CM}: scopes: {text.strip()!r} is not a list of names; write it as '[groups, email]'"]
     return tuple(given), []

@@ -1,7 +1,9 @@
-"""Rules put to a question. In: rules, and what is asked. Out: yes or no. Never: raises; a rule that denies passed over.
+"""Matches RBAC rules against a request.
 
-A rule that denies and whose pattern cannot be read denies everything. One that allows gives nothing; where rules are
-expressions it denies too, as in Argo CD.
+In: rules and a request. Out: True or False. Never: raises; ignores a deny rule.
+
+A deny rule with an invalid pattern denies everything. An allow rule with one allows nothing; in regex mode it denies
+too, as in Argo CD.
 """
 
 from __future__ import annotations
@@ -21,28 +23,28 @@ from argosy.languages.go_regexp import Unreadable, expression
 Fits = Callable[[str], object]
 
 _MOST_KNOWN: Final = 4_096
-_LONGEST: Final = 1_000  # letters of a pattern; and of a name that expressions are put to: no object has a longer one
-_ONLY_STARS: Final = re.compile(r"[^?\[\]{}\\,!]*")  # a glob with no other sign than *
+_LONGEST: Final = 1_000  # characters of a pattern, and of a name in regex mode: no object has a longer one
+_ONLY_STARS: Final = re.compile(r"[^?\[\]{}\\,!]*")  # a glob with no other special character than *
 _ANY_TEXT: Final = frozenset({".*", "^.*$"})
-_PLAIN: Final = re.compile(r"[^*?\[\]{}\\,!]*")  # argo: a glob without signs fits only itself
+_PLAIN: Final = re.compile(r"[^*?\[\]{}\\,!]*")  # argo: a glob without special characters matches only itself
 
 
 class Objects(NamedTuple):
-    """What the rules for one action on one resource say of names, as patterns; None: they deny all."""
+    """The name patterns of the rules for one action on one resource; `denied` is None if all are denied."""
 
     allowed: frozenset[str]
     denied: frozenset[str] | None
 
 
 class Matching:
-    """argo: policy.matchMode; an expression may fit anywhere, a glob fits the whole."""
+    """argo: policy.matchMode; a regular expression may match anywhere, a glob matches the whole name."""
 
     def __init__(self, is_regex: bool) -> None:
         self.is_regex = is_regex
         self._known: dict[str, Fits | None] = {}
 
     def fitting(self, pattern: str) -> Fits | None:
-        """None: the pattern cannot be read."""
+        """Return the matcher of a pattern; None if it is invalid."""
         if pattern not in self._known:
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
@@ -50,7 +52,7 @@ class Matching:
         return self._known[pattern]
 
     def any_of(self, patterns: Iterable[str]) -> Fits:
-        """What one of the patterns fits, of those that can be read."""
+        """Return a matcher for any of the valid patterns."""
         readable = [each for each in sorted(set(patterns)) if self.fitting(each) is not None]
         made = [self.fitting(each) for each in readable]
         if _everything in made:
@@ -63,20 +65,20 @@ class Matching:
         return _first_of([fits for fits in (plain.__contains__ if plain else None, together) if fits])
 
     def object_pattern(self, resource: str, pattern: str) -> str:
-        """The pattern of a rule for objects of a resource. The case of addresses does not matter."""
+        """Return the pattern for objects of a resource. The case of addresses does not matter."""
         if resource not in ADDRESS_RESOURCES:
             return pattern
         return f"(?i){pattern}" if self.is_regex else escape_ipv6(pattern.lower())
 
     def pattern_covers(self, wide: str, narrow: str) -> bool:
-        """True if one pattern fits every text that the other fits; False also where that cannot be shown."""
+        """True if one pattern matches everything that the other matches; False also if that cannot be proven."""
         if wide == narrow:
             return self.fitting(wide) is not None
         if self.is_regex:
             return wide in _ANY_TEXT
         if wide == "*":
             return True
-        # Each * of the narrow pattern is then within what a * of the wide one takes.
+        # Then a * of the wide pattern matches each * of the narrow one.
         only_stars = _ONLY_STARS.fullmatch(wide) and _ONLY_STARS.fullmatch(narrow)
         fits = self.fitting(wide)
         return bool(only_stars and fits and fits(narrow))
@@ -97,7 +99,7 @@ class Matching:
 
 
 def judge(voices: Iterable[Objects], matching: Matching) -> Fits:
-    """Whether one of the voices may, for one action on one resource: those that nothing is denied speak as one."""
+    """Return a matcher for the names that one of the subjects may use; subjects without denials are combined."""
     free: set[str] = set()
     bound: list[tuple[Fits, Fits]] = []
     for objects in voices:
@@ -114,7 +116,7 @@ def judge(voices: Iterable[Objects], matching: Matching) -> Fits:
 
 
 def judge_address(voices: Iterable[Objects], matching: Matching, spellings: Spellings) -> bool:
-    """The same for an address in all its spellings: one that is allowed suffices, and one that is denied decides."""
+    """Decide for all spellings of an address: one allowed spelling is enough, and one denied spelling decides."""
     if any(len(text) > _LONGEST for text in spellings.denied_as):
         return False
     rules = [
@@ -133,7 +135,7 @@ def _is_any(bound: Sequence[tuple[Fits, Fits]], text: str) -> bool:
 
 
 class RuleSet:
-    """All rules that one voice has."""
+    """All rules of one subject."""
 
     def __init__(self, rules: frozenset[Rule], matching: Matching) -> None:
         self._rules = rules
@@ -155,14 +157,14 @@ class RuleSet:
         return hashlib.sha256(repr((mode, sorted(self._rules))).encode()).hexdigest()
 
     def covers(self, other: RuleSet) -> bool:
-        """True if these rules allow all that the other ones allow; False also where that cannot be shown."""
+        """True if these rules allow everything that the others allow; False also if that cannot be proven."""
         allowed, denied = self._split()
         other_allowed, other_denied = other._split()
         covered = all(any(self._rule_covers(own, rule) for own in allowed) for rule in other_allowed)
         return covered and denied <= other_denied
 
     def _split(self) -> tuple[frozenset[Rule], frozenset[Rule]]:
-        """Rules that allow, and rules that deny."""
+        """Return allow rules and deny rules."""
         allowed = frozenset(rule for rule in self._rules if rule.is_allowed)
         return allowed, self._rules - allowed
 
@@ -184,7 +186,7 @@ class RuleSet:
         return Objects(frozenset(allowed), frozenset(denied))
 
     def _fits(self, rule: Rule, resource: str, action: str) -> bool | None:
-        """None: a pattern that would decide cannot be read."""
+        """Return None if a pattern that would decide is invalid."""
         for pattern, text in ((rule.resource, resource), (rule.action, action)):
             if (fits := self._matching.fitting(pattern)) is None:
                 return None

@@ -1,10 +1,10 @@
-"""Globs of repositories, matched against all usual spellings of an address.
+"""Matches repository globs of projects against all usual spellings of a URL.
 
-In: a pattern of a project, the address of a repository. Out: whether it allows or denies that. Never: another answer
-for another spelling of the same address; raises.
+In: a pattern of a project, a repository URL. Out: whether it allows or denies the repository. Never: depends on the
+spelling of the URL; raises.
 
-A pattern is text that somebody wrote for one spelling. An address is therefore put to it in each of its spellings. A
-denial is read generously besides: without its user, its port and its encoding.
+A pattern is written for one spelling, so each spelling of the URL is matched. A denial is also matched without user,
+port and percent-encoding.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _MAX_KNOWN: Final = 4_096
 
 
 class Address(NamedTuple):
-    """The address of a repository as patterns see it."""
+    """A repository URL, as patterns see it."""
 
-    allowed_as: tuple[str, ...]  # spellings that lead to this repository, by the same user
-    denied_as: tuple[str, ...]  # these, and the spellings of other users
-    is_parsed: bool = True  # False: nothing can be fetched from it
+    allowed_as: tuple[str, ...]  # spellings of this repository with the same user
+    denied_as: tuple[str, ...]  # these, and spellings with other users
+    is_parsed: bool = True  # False: the URL is invalid, and nothing can be fetched
 
 
 @lru_cache(_MAX_KNOWN)
@@ -46,13 +46,13 @@ def read_address(url: str) -> Address:
 
 
 def allows(pattern: str, address: Address) -> bool:
-    """argo: a star does not cross slashes, two stars do."""
+    """argo: one star does not cross slashes, two stars do."""
     glob = _normalize(pattern)
     return glob == "*" or any(matches(glob, text, by_segment=True) for text in address.allowed_as)
 
 
 def denies(pattern: str, address: Address) -> bool:
-    """The same for a pattern with `!` before it. A pattern that is no glob denies every repository."""
+    """Match a pattern with `!` before it. An invalid glob denies every repository."""
     return any(
         glob == "*" or not is_glob(glob) or any(matches(glob, text, by_segment=True) for text in address.denied_as)
         for glob in _read_denial(pattern.removeprefix("!"))
@@ -60,7 +60,7 @@ def denies(pattern: str, address: Address) -> bool:
 
 
 def is_selected(patterns: tuple[str, ...], address: Address) -> bool:
-    """argo: for source integrity one glob that matches selects, one with `!` excludes; a star crosses slashes."""
+    """argo: for source integrity one matching glob selects, one with `!` excludes; a star crosses slashes."""
     selecting = [pattern for pattern in patterns if not pattern.startswith("!")]
     excluding = [_normalize(pattern[1:]) for pattern in patterns if pattern.startswith("!")]
     if any(matches(glob, text) for glob in excluding for text in address.allowed_as):
@@ -70,7 +70,7 @@ def is_selected(patterns: tuple[str, ...], address: Address) -> bool:
 
 
 def _spellings(url: RepositoryUrl, users: list[str]) -> tuple[str, ...]:
-    """In lower case, with and without `.git` and default port; for ssh also `user@host:path` and `user@host/path`."""
+    """Lower case, with and without `.git` and default port; for ssh also `user@host:path` and `user@host/path`."""
     path = "/".join(url.segments)
     if url.scheme == "file":
         return tuple(f"{start}/{path}{end}" for start in ("", "file://") for end in ("", ".git"))
@@ -87,13 +87,13 @@ def _spellings(url: RepositoryUrl, users: list[str]) -> tuple[str, ...]:
 
 @lru_cache(_MAX_KNOWN)
 def _read_denial(pattern: str) -> tuple[str, ...]:
-    """The glob as it is written, and each of its alternatives in canonical spelling."""
+    """Return the glob as written, and each of its alternatives in canonical spelling."""
     alternatives = _expand_braces(pattern)
     return tuple(dict.fromkeys([_normalize(pattern), *map(_canonical, alternatives)]))
 
 
 def _canonical(pattern: str) -> str:
-    """Without user, default port, empty parts of the path and percent-encoding."""
+    """Remove user, default port, empty path segments and percent-encoding."""
     pattern = pattern.strip()
     if pattern.startswith(("/", "file:")):
         return _join_path(re.sub(r"^file:(//(localhost)?(?=/))?", "", pattern), is_lower=False)
@@ -106,7 +106,7 @@ def _canonical(pattern: str) -> str:
 
 
 def _expand_braces(pattern: str) -> list[str]:
-    """Alternatives in braces written out; the pattern itself where there are none, or too many."""
+    """Expand alternatives in braces; the pattern itself if there are none, or too many."""
     found = [pattern]
     while len(found) <= _MAX_ALTERNATIVES and any(_INNER_BRACES.search(each) for each in found):
         found = [
@@ -128,7 +128,7 @@ def _join_path(path: str, *, is_lower: bool) -> str:
 
 
 def _decode(segment: str) -> str:
-    """Percent-encoding undone; a decoded sign of globs stands for itself."""
+    """Undo percent-encoding; a decoded special character of globs is escaped."""
 
     def decode(found: re.Match[str]) -> str:
         text = bytes.fromhex(found[0].replace("%", "")).decode(errors="surrogateescape")
@@ -138,7 +138,7 @@ def _decode(segment: str) -> str:
 
 
 def _normalize(text: str) -> str:
-    """argo: the case of an address, and a slash or `.git` at its end, do not matter."""
+    """argo: the case of a URL, and a slash or `.git` at its end, do not matter."""
     text = text.strip()
     if text.startswith(("/", "file:")):
         return text.removesuffix("/").removesuffix(".git")

@@ -1,6 +1,6 @@
-"""Who has which rules: the roles that every installation has, and those that projects give.
+"""Built-in RBAC roles, and those of projects.
 
-In: AppProjects as values. Out: rules and memberships. Never: raises; lets a project speak of anything but itself.
+In: AppProjects as values. Out: grants and memberships. Never: raises; lets a project grant anything outside itself.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from argosy.gitops.policy.rbac_config import Grant, Member, words_of
 
 ADMIN_ROLE: Final = "role:admin"
 READER_ROLE: Final = "role:readonly"
-RESERVED: Final = ("role:", "proj:")  # how roles are called; nobody who asks may be called so
+RESERVED: Final = ("role:", "proj:")  # prefixes of roles; no user may have such a name
 OF_PROJECTS: Final = frozenset({"applications", "applicationsets", "clusters", "exec", "logs", "repositories"})
 
 _WITHIN, _ALONE = "*/*", "*"
-# argo: what the two roles may; an admin may also all that a reader may
+# argo: rights of the two built-in roles; an admin also has those of a reader
 _READ: Final = {
     "applications": _WITHIN,
     "applicationsets": _WITHIN,
@@ -47,7 +47,7 @@ _RULED: Final = {
 
 
 class Rule(NamedTuple):
-    """What one line says of whom it is for."""
+    """One rule of a subject."""
 
     resource: str
     action: str
@@ -57,7 +57,7 @@ class Rule(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Book:
-    """Rules by who has them, and whom each is a member of."""
+    """Rules by subject, and roles by member."""
 
     rules: dict[str, list[Rule]]
     roles: dict[str, list[str]]
@@ -74,7 +74,7 @@ def book(grants: Iterable[Grant], members: Iterable[Member]) -> Book:
 
 
 def built_in_grants(is_regex: bool) -> Iterator[Grant]:
-    """Unlike Argo CD, whose two roles may nothing where rules are expressions, they mean the same in both modes."""
+    """Yield the built-in grants. Unlike in Argo CD, they have the same meaning in regex mode."""
     written = _as_expression if is_regex else str
     for resource, name in _READ.items():
         yield Grant(READER_ROLE, written(resource), written("get"), written(name), "allow")
@@ -90,12 +90,12 @@ def built_in_members() -> Iterator[Member]:
 
 
 def role_subject(project: str, role: str) -> str:
-    """argo: how a role of a project is called where rules are written."""
+    """argo: the subject name of a project role in rules."""
     return f"proj:{project}:{role}"
 
 
 def role_of(subject: str) -> tuple[str, str] | None:
-    """The project and the role that a subject is, if it is one."""
+    """Return project and role of a subject, or None if it is not a project role."""
     match subject.split(":"):
         case ["proj", project, role]:
             return project, role
@@ -109,7 +109,8 @@ def is_reserved(subject: str) -> bool:
 def project_grants(project: Project) -> Iterator[Grant]:
     for role in project.roles:
         subject = role_subject(project.name, role.name)
-        yield Grant(subject, "projects", "get", project.name, "allow")  # argo: whoever has a role may see the project
+        # argo: a role includes the right to see its project
+        yield Grant(subject, "projects", "get", project.name, "allow")
         yield from _role_grants(subject, role)
 
 
@@ -124,7 +125,7 @@ def _as_expression(glob: str) -> str:
 
 
 def _role_grants(subject: str, role: Role) -> list[Grant]:
-    """Nothing, where one line says what no project may: a refusal that cannot be read must not be passed over."""
+    """Return no grants if one line is invalid for a project: an unreadable denial must not be ignored."""
     found: list[Grant] = []
     for policy in role.policies:
         for line in policy.splitlines():

@@ -1,7 +1,7 @@
-"""Denials of a project that are too short to reach any repository.
+"""Finds denials of a project that are too short to match any repository.
 
-In: the patterns of sourceRepos, the repositories that are used. Out: a denial, a wider one, and a repository that only
-the wider one denies. Never: reports a denial of a repository that another one denies.
+In: the patterns of sourceRepos, the repositories in use. Out: a denial, a wider one, and a repository that only the
+wider one denies. Never: reports a denial of a repository that another one denies.
 
 argo: a star does not cross slashes. `!https://github.com/*` therefore denies no repository: all have an owner before
 their name.
@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from argosy.gitops.policy.repository_patterns import Address, denies, read_address
 
-# Hosts on which every repository has at least so many parts in its path.
+# Hosts whose repositories have at least so many path segments.
 MIN_PATH_SEGMENTS: Final = {"github.com": 2, "gitlab.com": 2, "bitbucket.org": 2, "codeberg.org": 2, "dev.azure.com": 3}
 _PATTERN: Final = re.compile(r"(?P<start>[a-z]+://[^/]+/|(?:[^:/@]+@)?[^:/@]+:(?!//))(?P<path>.*)", re.IGNORECASE)
 _BARE: Final = re.compile(r"[a-z]+://[^/]+", re.IGNORECASE)
@@ -26,7 +26,8 @@ _GLOB_SIGNS: Final = frozenset("*?[]{}\\")
 class ShallowDenial(NamedTuple):
     pattern: str
     wider: str
-    repository: str = ""  # one that is used, and that only the wider pattern denies; empty: no repository is denied
+    # a repository in use that only the wider pattern denies; empty: the denial matches no repository
+    repository: str = ""
 
 
 def find_shallow_denials(patterns: Sequence[str], repositories: Iterable[str] = ()) -> Iterator[ShallowDenial]:
@@ -48,7 +49,7 @@ def find_shallow_denials(patterns: Sequence[str], repositories: Iterable[str] = 
 
 
 def _example(start: str, segments: Sequence[str]) -> str:
-    """Return an address below a pattern that a repository of its host can have; empty if that is not known."""
+    """Return a possible repository URL below the pattern; empty if the host is unknown."""
     host = _HOST.match(start)
     least = MIN_PATH_SEGMENTS.get(host["host"].lower(), 0) if host else 0
     written = [segment.replace("*", "x") for segment in segments]
@@ -62,5 +63,5 @@ def _find_passed(denials: Sequence[str], used: Sequence[tuple[str, Address]], wi
 
 
 def _is_passed_by(denials: Sequence[str], address: Address, wider: str) -> bool:
-    """True if no denial of the project matches the address, and the wider one does."""
+    """True if no denial of the project matches the URL, and the wider one does."""
     return address.is_parsed and not any(denies(denial, address) for denial in denials) and denies(wider, address)

@@ -1,6 +1,7 @@
-"""Sync windows: when an application may be synced.
+"""Evaluates sync windows.
 
-In: a project's windows, an application, a moment. Out: whether, and if not why and until when. Never: a clock.
+In: the windows of a project, an Application, a time. Out: whether a sync may start, and if not, why and until when.
+Never: reads a clock.
 """
 
 from __future__ import annotations
@@ -19,24 +20,24 @@ from argosy.gitops.application.sync_policy import seconds_of
 from argosy.languages.cron import CronError, Schedule, parse
 from argosy.languages.globs import matches
 
-_MAX_OPENINGS: Final = 400  # of one window in a row, before it counts as open without end
-_MAX_CHANGES: Final = 50  # openings and ends of all windows, before nobody is told when a sync may begin
-_MAX_LOOKAHEAD: Final = timedelta(days=366 * 100)  # so that no time lies beyond the year 9999
+_MAX_OPENINGS: Final = 400  # consecutive openings of one window, before it counts as always open
+_MAX_CHANGES: Final = 50  # openings and ends of all windows, before the search for the next allowed time stops
+_MAX_LOOKAHEAD: Final = timedelta(days=366 * 100)  # keeps times before the year 9999
 _MINUTE: Final = timedelta(minutes=1)
-_MAX_DURATION_SECONDS: Final = 2562047 * 3600.0  # argo: about what a duration of Go can hold, 292 years
-_HORIZON: Final = timedelta(days=366 * 5)  # a run of openings that goes on for longer counts as open without end
+_MAX_DURATION_SECONDS: Final = 2562047 * 3600.0  # argo: the maximum of a Go duration, about 292 years
+_HORIZON: Final = timedelta(days=366 * 5)  # overlapping openings for longer than this count as always open
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     is_allowed: bool
     reason: str = ""
-    window: SyncWindow | None = None  # the one that decided
-    ends: datetime | None = None  # when a sync may begin again; None: allowed already, or never
+    window: SyncWindow | None = None  # the window that decided
+    ends: datetime | None = None  # when a sync may start again; None: now, or never
 
 
 class WindowError(ValueError):
-    """A window cannot be understood; the message says which and why."""
+    """A window is invalid; the message says which and why."""
 
 
 def verdict(
@@ -47,7 +48,7 @@ def verdict(
     is_manual: bool,
     started: datetime | None = None,
 ) -> Verdict:
-    """Whether a sync may begin now; or go on, where it `started` earlier."""
+    """Decide whether a sync may start now, or continue if it `started` earlier."""
     mine = [window for window in windows if is_for(window, app)]
     if not mine:
         return Verdict(True)
@@ -55,18 +56,18 @@ def verdict(
         blocking = _blocking(mine, now, is_manual, started)
         return _refusal(blocking, mine, now, is_manual, started) if blocking else Verdict(True)
     except WindowError as error:
-        return Verdict(False, str(error))  # argo: what cannot be understood forbids
+        return Verdict(False, str(error))  # argo: an invalid window blocks
 
 
 def _blocking(
     windows: Sequence[SyncWindow], now: datetime, is_manual: bool, started: datetime | None
 ) -> list[SyncWindow]:
-    """Return the windows that block a sync at a moment: open deny windows, or all allow windows where none is open."""
+    """Return the windows that block a sync: open deny windows, or all allow windows if none is open."""
     open_now = [window for window in windows if is_active(window, now)]
     deciding = [window for window in open_now if window.kind == "deny"]
     if not deciding and not any(window.kind == "allow" for window in open_now):
         deciding = [window for window in windows if window.kind == "allow"]
-    # argo: all of them must let a manual sync, or one that began before, through
+    # argo: all of them must permit a manual sync, or the overrun of a running one
     if is_manual and all(window.manual_sync for window in deciding):
         return []
     may_overrun = started is not None and all(window.sync_overrun for window in deciding)
@@ -102,9 +103,9 @@ def _refusal(
 def _allowed_again(
     windows: Sequence[SyncWindow], now: datetime, is_manual: bool, started: datetime | None
 ) -> tuple[datetime | None, str]:
-    """Return when a sync may begin, and the kind of the windows that block until then; None where no time is known.
+    """Return when a sync may start, and the kind of the windows that block until then; None if unknown.
 
-    Whether a sync may begin changes only when a window opens or ends, so these moments are looked at in turn.
+    That changes only when a window opens or ends, so these times are checked in order.
     """
     moment, kind = now, ""
     for _ in range(_MAX_CHANGES):
@@ -124,7 +125,7 @@ def _allowed_again(
 
 
 def _named(window: SyncWindow) -> str:
-    """What a window is called: Argo CD gives windows no names."""
+    """Describe a window, because Argo CD gives windows no names."""
     description = f" ({window.description})" if window.description else ""
     return f"{window.schedule} for {window.duration}{description}"
 
@@ -134,7 +135,7 @@ def _shown(moment: datetime, window: SyncWindow) -> str:
 
 
 def is_for(window: SyncWindow, app: Application) -> bool:
-    """argo: any of the selectors that are set suffices, or with andOperator all of them are needed."""
+    """argo: one matching selector is enough; with andOperator all selectors that are set must match."""
     place = app.destination.known
     selectors: list[tuple[tuple[str, ...], Callable[[str], bool]]] = [
         (window.applications, lambda pattern: matches(pattern, app.name)),
@@ -151,7 +152,7 @@ def _selects_cluster(pattern: str, place: Destination) -> bool:
 
 
 def find_window_fault(window: SyncWindow, now: datetime) -> str:
-    """Say what in a window cannot be understood; empty where all can."""
+    """Return what is invalid in a window; empty if nothing is."""
     try:
         is_active(window, now)
     except WindowError as error:
@@ -160,20 +161,20 @@ def find_window_fault(window: SyncWindow, now: datetime) -> str:
 
 
 def is_active(window: SyncWindow, now: datetime) -> bool:
-    """Raises WindowError."""
+    """True if the window is open. Raises WindowError."""
     return _start(window, now) is not None
 
 
 def _start(window: SyncWindow, now: datetime) -> datetime | None:
-    """When the window that is open now began."""
-    # k8s: a duration is time that passes, also where summer time begins or ends meanwhile
+    """Return when the open window opened; None if it is closed."""
+    # k8s: a duration is elapsed time, even across a change of daylight saving time
     begun = _next_start(window, now - timedelta(seconds=_seconds(window)))
     return begun if begun is not None and begun <= now else None
 
 
 def _next_start(window: SyncWindow, after: datetime) -> datetime | None:
     if window.kind not in ("allow", "deny"):
-        raise WindowError(f"the sync window {window.schedule!r} is neither allow nor deny but {window.kind!r}")
+        raise WindowError(f"the sync window {window.schedule!r} has the kind {window.kind!r}; write allow or deny")
     return _next_opening(window.schedule, after.astimezone(_zone(window)))
 
 
@@ -182,7 +183,7 @@ def _next_opening(schedule: str, after: datetime) -> datetime | None:
     try:
         found = _parsed(schedule).next(after)
     except CronError as error:
-        raise WindowError(f"the schedule of a sync window cannot be read: {error}") from None
+        raise WindowError(f"invalid schedule of a sync window: {error}") from None
     return found.astimezone(UTC) if found else None
 
 
@@ -192,7 +193,7 @@ def _parsed(schedule: str) -> Schedule:
 
 
 def _end(window: SyncWindow, now: datetime) -> datetime | None:
-    """When the window that is open now ends; None where it is not open, or opens again before it ends, for ever."""
+    """Return when the open window ends; None if it is closed, or if it always opens again before its end."""
     begun = _start(window, now)
     return _end_of_run(window.schedule, _seconds(window), _zone(window), begun) if begun else None
 
@@ -214,7 +215,7 @@ def _end_of_run(schedule: str, seconds: float, zone: ZoneInfo, begun: datetime) 
 
 
 def _last_opening(schedule: str, zone: ZoneInfo, begun: datetime, end: datetime) -> datetime | None:
-    """Return a late opening after `begun` and not after `end`; None where there is none."""
+    """Return a late opening after `begun` and not after `end`; None if there is none."""
     back = _MINUTE
     while True:
         after = max(end - back, begun)
@@ -230,10 +231,10 @@ def _seconds(window: SyncWindow) -> float:
     try:
         seconds = seconds_of(window.duration)
     except ValueError as error:
-        raise WindowError(f"the duration of a sync window cannot be read: {error}") from None
+        raise WindowError(f"invalid duration of a sync window: {error}") from None
     if seconds > _MAX_DURATION_SECONDS:
         text = window.duration if len(window.duration) <= 40 else f"{window.duration[:40]}…"
-        raise WindowError(f"the duration of a sync window cannot be read: {text!r} is longer than 2562047h")
+        raise WindowError(f"invalid duration of a sync window: {text!r} is longer than 2562047h")
     return seconds
 
 
@@ -241,4 +242,4 @@ def _zone(window: SyncWindow) -> ZoneInfo:
     try:
         return ZoneInfo(window.time_zone or "UTC")
     except (KeyError, ValueError, OSError):
-        raise WindowError(f"the time zone of a sync window is not known here: {window.time_zone!r}") from None
+        raise WindowError(f"unknown time zone of a sync window: {window.time_zone!r}") from None

@@ -37,16 +37,17 @@ BY_GIT_OVER_HAND = differs("Deployment", "/spec/replicas", CauseKind.YOUR_CHANGE
 BY_GIT = differs("Deployment", "/spec/replicas", CauseKind.YOUR_CHANGE, "argocd-controller", "apps")
 ROLLED_BACK = {
     "sync": {"status": "OutOfSync", "revision": "b" * 40},
-    "history": [
-        {"id": at, "revision": each * 40, "initiatedBy": {"username": "ann"}} for at, each in enumerate("aba")
-    ],
+    "history": [{"id": at, "revision": each * 40, "initiatedBy": {"username": "ann"}} for at, each in enumerate("aba")],
 }
 AUTOMATED = {"syncPolicy": {"automated": {"selfHeal": True}}}
 KEY = "resource.customizations.health.serving.kserve.io_InferenceService"
 
 
 def not_looked_at() -> LiveApp:
-    wire = {"metadata": {"name": "models", "namespace": "argocd"}, "spec": {"source": {"repoURL": "https://git.example/a"}}}
+    wire = {
+        "metadata": {"name": "models", "namespace": "argocd"},
+        "spec": {"source": {"repoURL": "https://git.example/a"}},
+    }
     return LiveApp(read_application(wire))
 
 
@@ -587,10 +588,10 @@ CASES: Mapping[str, Case] = {
                 f"AppProject/default: sync window 0 is malformed: {word}; until then models cannot sync",
             )
             for fields, word in (
-                ({"schedule": "61 * * * *"}, "the schedule of a sync window cannot be read: invalid minute '61'"),
-                ({"duration": "an hour"}, "the duration of a sync window cannot be read: 'an hour' is not a duration"),
-                ({"timeZone": "Mars/Olympus"}, "the time zone of a sync window is not known here: 'Mars/Olympus'"),
-                ({"kind": "forbid"}, "the sync window '0 11 * * *' is neither allow nor deny but 'forbid'"),
+                ({"schedule": "61 * * * *"}, "invalid schedule of a sync window: invalid minute '61'"),
+                ({"duration": "an hour"}, "invalid duration of a sync window: 'an hour' is not a duration"),
+                ({"timeZone": "Mars/Olympus"}, "unknown time zone of a sync window: 'Mars/Olympus'"),
+                ({"kind": "forbid"}, "the sync window '0 11 * * *' has the kind 'forbid'"),
             )
         ],
         good=[view(app(), projects=projects(window())), view(app(), projects=projects())],

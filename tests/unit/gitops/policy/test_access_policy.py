@@ -51,10 +51,10 @@ def test_nothing_written_is_a_policy_of_nothing() -> None:
     [
         ({"policy.csv": "\np, role:x, applications, sync, allow"}, "policy.csv line 2: 'p, role:x"),
         ({"policy.csv": "p, role:x, applications, sync, */*, maybe"}, "policy.csv line 1"),
-        ({"policy.more.csv": "g, ann"}, "policy.more.csv line 1: 'g, ann' is no rule; write 'p, subject"),
-        ({"policy.csv": "role:x may do everything"}, "is no rule"),
-        ({"policy.matchMode": "exact"}, "policy.matchMode: 'exact' is none; write glob or regex"),
-        ({"scopes": "groups"}, "scopes: 'groups' is no list of names"),
+        ({"policy.more.csv": "g, ann"}, "policy.more.csv line 1: 'g, ann' is not a rule; write 'p, subject"),
+        ({"policy.csv": "role:x may do everything"}, "is not a rule"),
+        ({"policy.matchMode": "exact"}, "policy.matchMode: 'exact' is not valid; write glob or regex"),
+        ({"scopes": "groups"}, "scopes: 'groups' is not a list of names"),
         ({"scopes": "[groups"}, "scopes"),
     ],
 )

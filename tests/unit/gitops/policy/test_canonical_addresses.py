@@ -71,9 +71,7 @@ def test_every_spelling_of_a_repository_has_the_verdict_of_the_plain_one() -> No
 def test_the_expected_verdicts_are_the_right_ones() -> None:
     """So that the property above does not hold because everything is refused."""
     projects = [project(sourceRepos=patterns) for patterns in PATTERNS]
-    verdicts = [
-        [permits_source(each, plain_address(*repository)) for each in projects] for repository in REPOSITORIES
-    ]
+    verdicts = [[permits_source(each, plain_address(*repository)) for each in projects] for repository in REPOSITORIES]
     assert verdicts == [
         [False, False, True, False, True, True, False, True, False, False],
         [True, True, True, False, True, False, True, True, False, False],
@@ -111,7 +109,7 @@ def test_an_address_that_cannot_be_parsed_is_refused_where_something_is_denied(u
     assert permits_source(project(sourceRepos=["*"]), url), "the fetch refuses it, and says why"
     app = read_application({"spec": {"source": {"repoURL": url}, "destination": {"server": HERE}}})
     reasons = violations(project(sourceRepos=["*", "!https://other/**"]), app, control_namespace="")
-    assert "this address cannot be parsed" in reasons[0]
+    assert "this URL cannot be parsed" in reasons[0]
 
 
 def test_an_address_of_ipv6_has_one_spelling() -> None:
@@ -172,7 +170,9 @@ def test_every_spelling_of_a_cluster_has_the_verdict_of_the_plain_one() -> None:
             assert verdicts(text) == verdicts_of_plain, text
 
 
-@pytest.mark.parametrize("text", ["https://u:p@prod.example/k8s/clusters/c-1", "https://PROD.example:0443/k8s/clusters/c-1//"])
+@pytest.mark.parametrize(
+    "text", ["https://u:p@prod.example/k8s/clusters/c-1", "https://PROD.example:0443/k8s/clusters/c-1//"]
+)
 def test_a_cluster_is_found_by_any_spelling(text: str) -> None:
     assert read_destination(text).server == "https://prod.example/k8s/clusters/c-1"
 

@@ -21,16 +21,16 @@ def test_what_is_its_own_and_no_longer_wanted_may_go() -> None:
 @pytest.mark.parametrize(
     ("change", "word"),
     [
-        ({"owner": ""}, "belongs to nobody"),
+        ({"owner": ""}, "belongs to no application"),
         ({"owner": "model"}, "belongs to model"),
         ({"owner": "models-2"}, "belongs to models-2"),
         ({"is_self_referenced": False}, "copied"),
-        ({"is_rendered_whole": False}, "not known in full"),
+        ({"is_rendered_whole": False}, "not completely known"),
         ({"is_served": False}, "not served"),
-        ({"is_in_destination": False}, "not where"),
+        ({"is_in_destination": False}, "outside the destinations"),
         ({"is_excluded": True}, "exclude"),
         ({"refusal": "resource :Secret is not permitted"}, "not permitted"),
-        ({"controller": "ReplicaSet/web"}, "ReplicaSet/web made it"),
+        ({"controller": "ReplicaSet/web"}, "ReplicaSet/web owns it"),
         ({"options": frozenset({"Prune=false"})}, "no prune"),
     ],
 )
