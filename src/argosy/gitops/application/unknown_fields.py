@@ -72,7 +72,7 @@ SPEC: Final = {
 
 
 def unknown_fields(wire: Any, known: Mapping[str, Any] = SOURCE, path: Path = ()) -> Iterator[UnknownField]:
-    """Yield the unknown fields of a source; with `known`, of another map."""
+    """Yield the unknown fields of a source; with `known_fields`, of another map."""
     if isinstance(wire, list):
         for number, each in enumerate(wire):
             yield from unknown_fields(each, known, (*path, number))

@@ -83,7 +83,7 @@ class Beside:
     def __init__(
         self, cluster: Asked, control: str, changed: Callable[[Engines], None], clock: Clock = SYSTEM_CLOCK
     ) -> None:
-        """`changed` is called with the previous value whenever `engines` changes."""
+        """`on_change` is called with the previous value whenever `engines` changes."""
         self._cluster, self._control, self._changed, self._clock = cluster, control, changed, clock
         self._found: dict[tuple[ResourceKey, str], Manifest] = {}
         self._stirred = asyncio.Event()  # a detected object changed

@@ -44,7 +44,7 @@ def compare(
     memory: Memory | None = None,
     shape_of: ShapeOf = no_shape,
 ) -> Comparison:
-    """Compare all pairs. `predicted` are responses of dry runs, `removed` results of the real jq.
+    """Compare all pairs. `predicted` are responses of dry runs, `jq_results` those of the real jq.
 
     `is_own` is False for a live object whose tracking mark a controller copied from another object.
     """

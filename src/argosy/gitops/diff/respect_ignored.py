@@ -63,7 +63,7 @@ def respect_questions(
 
 
 def _restored(wanted: Any, bare: Any, live: Any, shape: Shape | None) -> Any:
-    """Add to `wanted` all that live has and `bare`, live without the ignored fields, has not."""
+    """Add to `desired` all that live has and `reduced_live`, live without the ignored fields, has not."""
     if isinstance(bare, dict) and isinstance(live, dict):
         made = dict(wanted) if isinstance(wanted, dict) else {}
         for name, value in live.items():

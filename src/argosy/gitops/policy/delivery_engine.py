@@ -45,7 +45,7 @@ class Deliverer(enum.StrEnum):
 
 
 def is_controller(manifest: Manifest) -> bool:
-    """True if the labels match SELECTORS."""
+    """True if the labels match CONTROLLER_SELECTORS."""
     labels = manifest["metadata"].get("labels") or {}
     if manifest.get("kind") not in KINDS:
         return False
@@ -128,7 +128,7 @@ def _expressed(pattern: str, namespace: str) -> bool:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Controller:
-    """An application controller of Argo CD: it watches its own namespace and those that match `reach`."""
+    """An application controller of Argo CD: it watches its own namespace and those that match `extra_namespaces`."""
 
     kind: str
     namespace: str
@@ -243,7 +243,7 @@ def running(found: Iterable[Manifest]) -> list[Manifest]:
 
 
 def engines_of(found: Iterable[Manifest], reach: Reach = lambda found: ()) -> Engines:
-    """Build Engines. `reach` returns the namespaces that a controller watches besides its own."""
+    """Build Engines. `find_extra_namespaces` returns those that a controller watches besides its own."""
     return Engines(
         tuple(
             sorted(

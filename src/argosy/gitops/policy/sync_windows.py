@@ -215,7 +215,7 @@ def _end_of_run(schedule: str, seconds: float, zone: ZoneInfo, begun: datetime) 
 
 
 def _last_opening(schedule: str, zone: ZoneInfo, begun: datetime, end: datetime) -> datetime | None:
-    """Return a late opening after `begun` and not after `end`; None if there is none."""
+    """Return a late opening after `start` and not after `end`; None if there is none."""
     back = _MINUTE
     while True:
         after = max(end - back, begun)

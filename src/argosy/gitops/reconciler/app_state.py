@@ -143,7 +143,7 @@ class Looker:
         *,
         afresh: bool = False,
     ) -> Look:
-        """Return the same AppState as last time if no input changed; `afresh` repeats the server-side dry runs."""
+        """Return the same AppState as last time if no input changed; `repeat_dry_runs` ignores cached ones."""
         refuse_strangers(assembled.keys, app, rules, kinds)
         allowed = permission(app, project, rules, kinds)
         unsure = self._unsure(assembled.keys, kinds)

@@ -53,7 +53,7 @@ class Ground:
     ) -> None:
         """`applications`: the cache with the Applications, if they are in another cluster.
 
-        `localize` adapts the settings to this cluster. `why_unlisted` returns why a kind cannot be listed; empty if it
+        `localize` adapts the settings to this cluster. `find_list_error` returns why a kind cannot be listed; "" if it
         can.
         """
         self.cluster, self.cache, self._why_unlisted = cluster, cache, why_unlisted

@@ -46,7 +46,7 @@ class Updates:
     ) -> bool:
         """True if the update needs no pass unless health changed; it is then queued for the health check.
 
-        `there` is the cache of another cluster, if the update happened there: health may depend on other objects there.
+        `cache` is that of another cluster, if the update happened there: health may depend on other objects there.
         """
         if before is None or after is None or not concerned or not self._may_be_ignored(after):
             return False

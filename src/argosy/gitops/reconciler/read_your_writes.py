@@ -43,7 +43,7 @@ class Doorway:
         clock: Callable[[], float] = time.monotonic,
         kept: Callable[[Manifest], Manifest] = lambda manifest: manifest,
     ) -> None:
-        """`kept` reduces a manifest to what the cache keeps of it."""
+        """`reduce_manifest` reduces a manifest to what the cache keeps of it."""
         self._cluster, self._cached, self._clock, self._kept = cluster, cached, clock, kept
         self._wrote: dict[ResourceKey, _Written] = {}
         self._deleted: dict[ResourceKey, Manifest] = {}  # with the cached object at that time

@@ -124,7 +124,7 @@ class Renders:
         self.count = 0  # renders that were executed
 
     async def render(self, asked: Asked, number: int, fetch: FetchRemote, *, afresh: bool = False) -> Rendered:
-        """Return the cached render, or render the source. `number` is its index; `afresh` ignores the cache."""
+        """Return the cached render of a source, or render it. `ignores_cache` always renders it."""
         place = (asked.app.key, number)
         digest = self._digest(asked, place)
         known = None if afresh else self._known.get(place)

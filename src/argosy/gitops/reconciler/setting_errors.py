@@ -45,7 +45,7 @@ SWITCHES: Final[Mapping[str, tuple[str, ...]]] = {
     "argocd-cmd-params-cm": ("controller.resource.health.persist", "controller.diff.server.side"),
 }
 # Keys that restrict what is delivered. Without a good value of one of them, no Application is synced; without one of
-# IN_CLUSTER_ENABLED, no Application with this cluster as destination.
+# IN_CLUSTER_ENABLED_KEY, no Application with this cluster as destination.
 RESTRICTING_KEYS: Final = (GLOBAL, EXCLUSIONS, INCLUSIONS, PROTOCOLS, IN_CLUSTER_ENABLED)
 # What is used while a key cannot be read, if that is neither the last good value nor the default.
 _FALLBACKS: Final[Mapping[str, str]] = {

@@ -294,7 +294,7 @@ class Settings:
         return customizations.faults
 
     async def assess(self, manifests: Sequence[Manifest], there: CacheReader | None = None) -> list[Assessment | None]:
-        """Assess objects; `there` is the cache of their cluster, if it is not the control cluster."""
+        """Assess objects; `cache` is that of their cluster, if it is not the control cluster."""
         facts = facts_from((there or self._cache).list(STORAGE_CLASS))
         assessments = await self._assessor.assess_all(manifests, facts)
         self._check_failures.log_failures(manifests, assessments)

@@ -34,7 +34,7 @@ OF_LOOK: Final = OF_SOURCE | {ConditionType.ORPHANED_RESOURCE_WARNING}
 
 
 def looked_for(look: Look, *, is_decided: bool) -> frozenset[ConditionType]:
-    """Return the condition types that this pass evaluated; `is_decided`: it also evaluated automated sync."""
+    """Return the condition types that this pass evaluated; also those of automated sync, if evaluated."""
     if look.is_invalid:
         return OF_SPEC
     own = OF_LOOK if look.resources is not None else OF_SOURCE

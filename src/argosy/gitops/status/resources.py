@@ -42,7 +42,7 @@ def resource_of(
     is_own: bool = True,
     confirms: bool = False,
 ) -> Resource:
-    """Build an entry. `is_own`: its tracking mark names itself. `confirms`: the Application requires it for all."""
+    """Build an entry. `has_own_tracking`: its tracking mark names itself and is no copy."""
     shown = live or desired or {}
     runs = is_hook(shown)
     # argo: the wave of the desired manifest; extra objects have none, except hooks

@@ -67,9 +67,9 @@ async def advance(
     holds: Holds = lambda wave: None,
     applied_messages: AppliedMessages | None = None,
 ) -> Advanced:
-    """Run one call. `is_mass`: all prunes must be confirmed. `shared` names an object of another Application too.
+    """Run one call. `is_mass_prune`: confirm all prunes. `shared_resource` names an object of another Application too.
 
-    `holds` returns what keeps a wave from starting. `applied_messages` are the messages of earlier passes of this
+    `find_hold` returns what keeps a wave from starting. `applied_messages` are the messages of earlier passes of this
     operation whose state could not be written.
     """
     if state.progress.is_over:

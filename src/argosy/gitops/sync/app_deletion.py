@@ -1,7 +1,7 @@
 """Deletes an Application's resources, one call at a time, as far as possible without waiting.
 
 In: an Application being deleted, its live objects, its hooks. Out: the finalizers that remain, and when to call again.
-Never: waits; deletes an object in a version that `may_delete` did not check. The finalizers record the progress, so a
+Never: waits; deletes an object in a version that `find_refusal` did not check. The finalizers record the progress, so a
 restart continues.
 """
 

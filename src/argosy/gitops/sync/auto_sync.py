@@ -25,7 +25,7 @@ class HealBackoff:
     first: float = 2.0
     factor: float = 3.0
     longest: float = 300.0
-    flat: float = 0.0  # argo: a constant delay, used if `first` is 0
+    flat: float = 0.0  # argo: a constant delay, used if `first_seconds` is 0
 
     def delay(self, heals: int) -> float:
         if self.first <= 0:

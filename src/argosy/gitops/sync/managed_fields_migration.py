@@ -13,7 +13,7 @@ from argosy.kube.objects import Manifest
 
 
 def migration(live: Manifest, manager: str, heir: str) -> list[dict[str, Any]]:
-    """k8s: fields of `manager`, and of any other writer of last-applied, go to `heir`."""
+    """k8s: fields of `manager`, and of any other writer of last-applied, go to `new_manager`."""
     metadata = live["metadata"]
     entries: list[dict[str, Any]] = metadata.get("managedFields") or []
     old = [entry for entry in entries if manager and _is_client_side(entry, manager)]

@@ -32,7 +32,7 @@ Holds = Callable[[int], Hold | None]
 
 
 def hold(wave: int, jobs: Iterable[Manifest], app: Application, own: Collection[ResourceKey]) -> Hold | None:
-    """Return what blocks the wave; failures come first. `own` are the jobs that this Application delivers."""
+    """Return what blocks the wave; failures come first. `own_jobs` are the jobs that this Application delivers."""
     found = [told for job in sorted(jobs, key=key_of) if _blocks(job, wave, app, own) and (told := _told(job))]
     return next((each for each in found if each.has_failed), found[0] if found else None)
 

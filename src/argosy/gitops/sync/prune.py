@@ -1,7 +1,7 @@
 """Prunes objects that are no longer in Git.
 
 In: a live object, the options of the operation, and a deletion check. Out: a result code and Argo CD's message. Never:
-deletes a version that `may_delete` did not check.
+deletes a version that `find_refusal` did not check.
 """
 
 from __future__ import annotations

@@ -184,7 +184,7 @@ def shown(key: ResourceKey) -> str:
 
 
 def waiting_text(turns: Sequence[Turn], what: str = "") -> str:
-    """Format Argo CD's waiting message: the first task, and how many more. `what` defaults to completion or health.
+    """Format Argo CD's waiting message: the first task, and how many more. `awaited` defaults to completion or health.
 
     argo: the first hook, if there is one.
     """

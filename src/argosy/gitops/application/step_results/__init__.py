@@ -68,7 +68,7 @@ class Origins(Protocol):
 
 
 class Input(NamedTuple):
-    """A file or variable that a render read. `place` is empty for the source's own tree, else it names another one."""
+    """A file or variable that a render read. `scope` is empty for the source's own tree, else it names another one."""
 
     place: str
     path: str
