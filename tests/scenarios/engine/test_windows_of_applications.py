@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.reconciler.reconcile import CLOSED
+from argosy.gitops.reconciler.operation_dispatch import CLOSED
 from support.engine import Room, config_map
 
 pytestmark = pytest.mark.anyio

@@ -53,9 +53,11 @@ KUSTOMIZE: Final = {
         " namePrefix nameSuffix namespace version"
     ),
     "replicas": _names("name count"),
-    "patches": {**_names("path patch options"), "target": _names("annotationSelector group kind labelSelector name"
-                                                                  " namespace version")},
-}  # fmt: skip
+    "patches": {
+        **_names("path patch options"),
+        "target": _names("annotationSelector group kind labelSelector name namespace version"),
+    },
+}
 DIRECTORY: Final = {
     **_names("disableExtensionFilter exclude include recurse"),
     "jsonnet": {**_names("libs"), "extVars": _VARIABLES, "tlas": _VARIABLES},

@@ -17,7 +17,6 @@ from argosy.annotations import COMPARE_OPTIONS
 from argosy.errors import ClusterError, UserError
 from argosy.fair_share import on_behalf_of
 from argosy.gitops.application import Application
-from argosy.gitops.application.hooks import is_hook
 from argosy.gitops.application.project import Project
 from argosy.gitops.application.step_results import Assessment, Comparison, Health, SyncStatus
 from argosy.gitops.diff import (
@@ -32,7 +31,7 @@ from argosy.gitops.diff import (
     questions,
     rules_for,
 )
-from argosy.gitops.health.aggregate import ApplicationHealth, Managed, aggregate, conditions, own_assessment
+from argosy.gitops.health.aggregate import Managed, aggregate
 from argosy.gitops.live import (
     CacheReader,
     in_other_versions,
@@ -46,6 +45,7 @@ from argosy.gitops.live import (
     settle,
     walk,
 )
+from argosy.gitops.reconciler.app_state_report import build_resources, build_warnings, find_shared
 from argosy.gitops.reconciler.desired_state import Assembled
 from argosy.gitops.reconciler.fetch_cache import Answers, Asked
 from argosy.gitops.reconciler.impersonation import impersonate
@@ -54,14 +54,13 @@ from argosy.gitops.reconciler.read_your_writes import Doorway
 from argosy.gitops.reconciler.server_side_diff import Predictions
 from argosy.gitops.reconciler.settings import Rules
 from argosy.gitops.status.conditions import Condition, ConditionType
-from argosy.gitops.status.resources import Resource, resource_of, told_keys
+from argosy.gitops.status.resources import Resource, told_keys
 from argosy.kube.client import Catalog
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
 DEFINITION: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 READER: Final = "argosy-reader"
-_CONFIRM: Final = frozenset({"Delete=confirm", "Prune=confirm"})
 LASTS: Final = 300.0  # seconds
 
 
@@ -218,16 +217,16 @@ class Looker:
         )
         judged = await self._judged(comparison, live, rules)
         found = aggregate(app.key, judged, uid=app.uid)
-        shared = _shared(live, instance, rules)
+        shared = find_shared(live, instance, rules)
         return Look(
             assembled,
             comparison,
             live,
-            _resources(app, comparison, judged, live, allowed),
+            build_resources(app, comparison, judged, live, allowed),
             Assessment(found.health, found.message),
             (
                 *assembled.conditions,
-                *_warnings(comparison, found, shared, instance),
+                *build_warnings(comparison, found, shared),
                 *self._orphan_warning(app, project, live, rules, allowed),
             ),
             shared[0] if shared else "",
@@ -345,55 +344,3 @@ async def removed_by(rules: Rules, compare_rules: CompareRules, asked: Iterable[
     if rules.remove_all is None or not needs_confined(compare_rules):
         return NOTHING_REMOVED
     return Removed(*await rules.remove_all(asked))
-
-
-def _resources(
-    app: Application,
-    comparison: Comparison,
-    judged: Sequence[Managed],
-    live: Mapping[ResourceKey, Manifest],
-    allowed: Allowed,
-) -> list[Resource]:
-    assessments = {each.key: own_assessment(app.key, each, uid=app.uid) for each in judged}
-    confirms = not _CONFIRM.isdisjoint(app.policy.options)
-    found = []
-    for pair in comparison.pairs:
-        status = SyncStatus.OUT_OF_SYNC if pair.differs else SyncStatus.SYNCED
-        if comparison.status is SyncStatus.UNKNOWN or not allowed(pair.key):
-            status = SyncStatus.UNKNOWN
-        found.append(
-            resource_of(
-                pair.key,
-                pair.desired,
-                pair.live,
-                status=status,
-                assessment=assessments.get(pair.key),
-                confirms=confirms,
-            )
-        )
-    # argo: hooks, skipped objects and copies of tracked objects are listed while they exist, without a sync status
-    known = {pair.key for pair in comparison.pairs}
-    found += [
-        resource_of(key, None, each, status=None, is_own=is_hook(each))
-        for key, each in live.items()
-        if key not in known
-    ]
-    return found
-
-
-def _shared(live: Mapping[ResourceKey, Manifest], instance: str, rules: Rules) -> list[str]:
-    return [
-        f"{key.kind}/{key.name} is part of applications {instance} and {other}"
-        for key, found in live.items()
-        if (other := owner(found, rules.tracking)) not in ("", instance)
-    ]
-
-
-def _warnings(
-    comparison: Comparison, found: ApplicationHealth, shared: Sequence[str], instance: str
-) -> list[Condition]:
-    told = [Condition(ConditionType.SHARED_RESOURCE_WARNING, text) for text in shared]
-    told += [Condition(ConditionType.COMPARISON_ERROR, text) for text in comparison.faults]
-    # argo: a broken health check is a ComparisonError there, which stops every sync; here it is only reported.
-    told += [Condition(ConditionType.UNKNOWN_ERROR, text) for text in conditions(found.faults)]
-    return told

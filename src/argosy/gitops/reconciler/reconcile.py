@@ -7,47 +7,42 @@ knows how a step works; writes the Application itself.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from argosy import annotations as names
 from argosy.errors import Forbidden, PolicyError, SourceError, Unreachable, UserError
-from argosy.gitops.application import Application, OperationRequest, Progress
+from argosy.gitops.application import Application
 from argosy.gitops.application.finalizers import is_served
 from argosy.gitops.application.project import Project
 from argosy.gitops.application.refresh import HARD
 from argosy.gitops.application.step_results import Assessment, Health, SyncStatus
 from argosy.gitops.live import CacheReader
-from argosy.gitops.policy.sync_windows import verdict
 from argosy.gitops.reconciler.app_state import Look
+from argosy.gitops.reconciler.deletion_result import build_deletion_result
 from argosy.gitops.reconciler.desired_state import Assembler, Wanted, load_error_text
 from argosy.gitops.reconciler.destination import Fleet, Ground, OnlyHere, Shut, everything
 from argosy.gitops.reconciler.impersonation import impersonate
-from argosy.gitops.reconciler.operation import begun, spelled
-from argosy.gitops.reconciler.operation_end import REMOVED, is_removed, why_superseded
+from argosy.gitops.reconciler.operation import spelled
+from argosy.gitops.reconciler.operation_dispatch import OperationDispatcher
 from argosy.gitops.reconciler.permissions import why_not_delete
 from argosy.gitops.reconciler.read_your_writes import Doorway
 from argosy.gitops.reconciler.render_cache import Crew, Renders
 from argosy.gitops.reconciler.settings import Rules
-from argosy.gitops.reconciler.status_update import Operation, Passed, Reporter, Rest
-from argosy.gitops.reconciler.unknown_state import invalid, known_revisions, standing, unknown, unread_restrictions
-from argosy.gitops.status import events
+from argosy.gitops.reconciler.status_update import Passed, Reporter, Rest
+from argosy.gitops.reconciler.unknown_state import invalid, known_revisions, unknown, unread_restrictions
 from argosy.gitops.status.conditions import Condition, ConditionType, conditions_wire
-from argosy.gitops.status.hold import read_hold, told
 from argosy.gitops.status.status import RECONCILED, is_fresh, is_outdated
 from argosy.gitops.status.wire_format import mapping
 from argosy.gitops.sync.app_deletion import Deleted, awaits_hooks, delete_further
-from argosy.gitops.sync.auto_sync import Later, Refusal, Start, Target, decide
-from argosy.gitops.sync.termination import TERMINATING
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.timestamps import written
 
 UNKNOWN_HOOKS: Final = "cannot determine the deletion hooks"
 UNSEEN: Final = "Failed to load live state"
-CLOSED: Final = 30.0  # seconds until a closed sync window is checked again
 PATIENCE: Final = 180.0  # argo: an unreachable Git host is not reported for so many seconds
 AWAY: Final = 15.0  # seconds until an unreachable host is tried again
 RETRY_SECONDS: Final = 1.0  # lower bound for the retry of a render
@@ -72,6 +67,7 @@ class Pipeline:
         """`cluster` holds the Applications; `destinations` gives access to the clusters that they deliver to."""
         self.cluster, self.now, self.monotonic, self._knows = cluster, now, monotonic, knows
         self.assembler = Assembler(Renders(crew, now=now))
+        self.operations = OperationDispatcher(self.assembler, now)
         self.here = Ground(cluster, cache, self.assembler, now, knows=knows)
         self.fleet: Fleet = OnlyHere(self.here)
         self.reporter = Reporter(now)
@@ -118,10 +114,9 @@ class Pipeline:
     async def reconcile(
         self, app: Application, rules: Rules, asked: float | None = None, *, is_hard: bool = False
     ) -> Passed:
-        """Run one pass. It is idempotent: all inputs are read again, and each pass leads closer to Synced.
+        """Run one idempotent pass.
 
-        `requested_at` is the monotonic time at which a refresh or an operation was requested. Requests that arrived
-        together share one answer of the Git host.
+        Requests since `requested_at`, a monotonic time, share one answer of the Git host.
         """
         waited = 0.0 if asked is None else self._age(app, max(0.0, time.monotonic() - asked))
         project = rules.projects.get(app.project)
@@ -139,7 +134,7 @@ class Pipeline:
             return self._deleted(app, Deleted(app.finalizers, wait=AWAY, error=spelled(unread)))
         if project is None or (broken and not app.deleted):
             return self.reporter.reported(
-                app, rules, unknown(app, broken, is_invalid=True), self._refused(app, broken), refresh
+                app, rules, unknown(app, broken, is_invalid=True), self.operations.reject(app, broken), refresh
             )
         with self.fleet.entered(app) as ground:
             if isinstance(ground, Shut):
@@ -170,7 +165,7 @@ class Pipeline:
         if is_told and rest is not None and rest.is_of(app, look, rules, unlisted):
             return Passed(wait=AWAY if unlisted else None)
         self._rests.pop(app.key, None)
-        operation = await self._operate(ground, app, project, rules, look, waited)
+        operation = await self.operations.run(ground, app, project, rules, look, waited)
         reported = replace(look, conditions=(*look.conditions, *unlisted)) if unlisted else look
         passed = self.reporter.reported(app, rules, reported, operation, app.annotations.get(names.REFRESH), ground)
         if unlisted and passed.wait is None:
@@ -193,23 +188,7 @@ class Pipeline:
         said = [Condition(ConditionType.COMPARISON_ERROR, f"{UNSEEN}: {shut.said}")]
         look = unknown(app, said, known_revisions(app))
         look = replace(look, health=Assessment(Health.UNKNOWN))
-        return self.reporter.reported(app, rules, look, self._put_off(app, shut), refresh)
-
-    def _put_off(self, app: Application, shut: Shut) -> Operation:
-        """Say in the operation that it waits for the cluster, or end it at once if it is to be terminated."""
-        if app.operation is None and not is_removed(app):
-            return Operation(app.state, shut.wait, is_decided=False)
-        state, told = app.state, tuple[Manifest, ...]()
-        if app.operation is not None and (state is None or state.progress.is_over):
-            state = begun(app.operation, self.now(), state)
-            told = (events.started(app, state),)
-        assert state is not None
-        if state.progress is Progress.TERMINATING or is_removed(app):
-            said = f"operation terminated; resources that it created may still be running: {shut.said}"
-            state = replace(state, progress=Progress.FAILED, message=said, finished=written(self.now()))
-            return Operation(state, 0.0, is_over=True, events=(*told, events.completed(app, state)), is_decided=False)
-        state = replace(state, message=f"waiting for {shut.said}")
-        return Operation(state, shut.wait, events=told, is_decided=False)
+        return self.reporter.reported(app, rules, look, self.operations.postpone(app, shut), refresh)
 
     async def _look(
         self,
@@ -282,95 +261,4 @@ class Pipeline:
         return self._deleted(app, found)
 
     def _deleted(self, app: Application, found: Deleted) -> Passed:
-        """Build the patch and the Event for one step of the deletion."""
-        patch: dict[str, Any] = {}
-        if found.finalizers != app.finalizers:
-            patch["metadata"] = {"finalizers": list(found.finalizers)}
-        error = [Condition(ConditionType.DELETION_ERROR, found.error)] if found.error else []
-        before = app.status.get("conditions") or []
-        is_tried_again = not found.error and found.finalizers == app.finalizers  # keep the condition of the last error
-        settled = set() if is_tried_again else {ConditionType.DELETION_ERROR}
-        after = conditions_wire(before, error, settled, written(self.now()))
-        if after != before:
-            patch["status"] = {"conditions": after}
-        is_done = any(map(is_served, app.finalizers)) and not any(map(is_served, found.finalizers))
-        return Passed(patch or None, (events.gone(app),) if is_done else (), wait=found.wait)
-
-    # -- operations ------------------------------------------------------------------------------------------------
-
-    async def _operate(
-        self, ground: Ground, app: Application, project: Project, rules: Rules, look: Look, waited: float
-    ) -> Operation:
-        state = app.state
-        if app.operation is not None and (state is None or state.progress.is_over):
-            return await self._begin(ground, app, app.operation, project, rules, waited)
-        if state is None or state.progress.is_over:
-            return await self._automatic(ground, app, project, rules, look)
-        if state.progress is Progress.RUNNING and (why := self._why_end(ground, app, project, rules, look)):
-            return Operation(replace(state, progress=Progress.TERMINATING, message=f"{TERMINATING}{why}"), 0.0)
-        step = await ground.operator.step(app, state, project, rules, await ground.cluster.kinds())
-        over = step.state.progress.is_over
-        ended = (events.completed(app, step.state),) if over else ()
-        return Operation(step.state, 0.0 if over else step.wait, is_over=over, events=ended)
-
-    def _why_end(self, ground: Ground, app: Application, project: Project, rules: Rules, look: Look) -> str:
-        """Return why the running operation must be terminated; empty if it goes on."""
-        if is_removed(app):
-            return REMOVED
-        return why_superseded(app, look, self._target(app, look), project, rules, ground.cache, self.now())
-
-    def _refused(self, app: Application, broken: Sequence[Condition]) -> Operation:
-        """argo: an operation of an invalid Application ends before it starts."""
-        if app.operation is None and not is_removed(app):
-            return Operation(app.state)
-        now, state = self.now(), app.state
-        if app.operation is not None and (state is None or state.progress.is_over):
-            state = begun(app.operation, now, state)
-        assert state is not None
-        state = replace(state, progress=Progress.ERROR, message=spelled(broken), finished=written(now))
-        return Operation(state, is_over=True, events=(events.completed(app, state),))
-
-    async def _begin(
-        self,
-        ground: Ground,
-        app: Application,
-        request: OperationRequest,
-        project: Project,
-        rules: Rules,
-        waited: float = 0.0,
-    ) -> Operation:
-        step = await ground.operator.begin(app, request, project, rules, await ground.cluster.kinds(), waited)
-        return Operation(step.state, step.wait, events=(events.started(app, step.state),))
-
-    async def _automatic(
-        self, ground: Ground, app: Application, project: Project, rules: Rules, look: Look
-    ) -> Operation:
-        """Start an automated sync if one is due and allowed."""
-        has_errors = any(each.type is ConditionType.COMPARISON_ERROR for each in look.conditions)
-        if not look.is_whole or has_errors:
-            return Operation(app.state)
-        target, hold = self._target(app, look), read_hold(app.annotations)
-        decision = decide(app, standing(app, look), target, self.now(), rules.heal)
-        if decision is not None and not verdict(project.windows, app, self.now(), is_manual=False).is_allowed:
-            # argo: while a sync window blocks, nothing is decided, and earlier conditions stay
-            wait = None if isinstance(decision, Refusal) else CLOSED
-            return Operation(app.state, wait, is_decided=False)
-        match decision:
-            case Start() | Later() if hold is not None:
-                said = f"Skipping sync attempt to [{' '.join(target.revisions)}]: {told(hold, app.name)}"
-                return Operation(app.state, conditions=(Condition(ConditionType.SYNC_ERROR, said),))
-            case Start(request):
-                return replace(await self._begin(ground, app, request, project, rules), asked=request)
-            case Later(seconds):
-                return Operation(app.state, seconds)
-            case Refusal(message):
-                return Operation(app.state, conditions=(Condition(ConditionType.SYNC_ERROR, message),))
-        return Operation(app.state)
-
-    def _target(self, app: Application, look: Look) -> Target:
-        """argo: with manifest-generate-paths, a new revision may be known to contain no changes."""
-        revisions, state = look.assembled.revisions, app.state
-        if state is None or not state.has_result or not app.annotations.get(names.MANIFEST_GENERATE_PATHS):
-            return Target(revisions)
-        synced = state.revisions or (state.revision,)
-        return Target(revisions, may_hold_changes=not self.assembler.is_carried(app, synced))
+        return build_deletion_result(app, found, written(self.now()))

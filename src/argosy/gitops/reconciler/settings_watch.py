@@ -121,7 +121,7 @@ class Settings:
 
     def _read(self) -> Rules:
         before, faults = self._rules, list[str]()
-        ours, theirs, parameters = self._data(ARGOSY_CM), self._data(ARGOCD_CM), self._data(PARAMETERS)
+        ours, theirs, parameters = map(self._data, (ARGOSY_CM, ARGOCD_CM, PARAMETERS))
 
         def good(read: Callable[[], T], last: T) -> T:
             try:
@@ -133,10 +133,7 @@ class Settings:
         jq_seconds = good(partial(_jq_seconds, parameters), self._jq_seconds)
         remove_all = before.remove_all if jq_seconds == self._jq_seconds else self._remover(jq_seconds)
         self._jq_seconds = jq_seconds
-        repositories = before.repositories
-        repositories.settings = self._read_sources(ours, repositories.settings, faults)
-        repositories.credentials = tuple(read_credentials(self._secrets()))
-        repositories.trust = Trust(self._data(KNOWN_HOSTS).get("ssh_known_hosts", ""), self._data(AUTHORITIES))
+        self._update_repositories(before.repositories, ours, faults)
         tracking = read_tracking(theirs, self.control_namespace)
         exclusions = self._read_exclusions(theirs, faults)
         compare = read_compare_settings(theirs, parameters)
@@ -177,6 +174,11 @@ class Settings:
         unread = [fault for fault in dict.fromkeys(faults) if find_key(fault) in self._unread_keys()]
         faults = [*dict.fromkeys((*faults, *wrong, *access.faults))]
         return replace(rules, faults=tuple(faults), unread_restrictions=tuple(unread))
+
+    def _update_repositories(self, repositories: Repositories, argosy_cm: Mapping[str, str], faults: list[str]) -> None:
+        repositories.settings = self._read_sources(argosy_cm, repositories.settings, faults)
+        repositories.credentials = tuple(read_credentials(self._secrets()))
+        repositories.trust = Trust(self._data(KNOWN_HOSTS).get("ssh_known_hosts", ""), self._data(AUTHORITIES))
 
     def _remover(self, jq_seconds: float = DEFAULT_JQ_SECONDS) -> RemoveAll:
         """Use a new backoff: an expression that timed out before has another timeout now."""
