@@ -1,7 +1,7 @@
 """Detects an Argo CD in the cluster, once or continuously by watches.
 
-In: a cluster, the control namespace. Out: Engines. Never: changes anything; takes a forbidden read as absence, or a
-short outage as removal.
+In: a cluster, the control namespace. Out: DeliveryEngines. Never: changes anything; takes a forbidden read as absence,
+or a short outage as removal.
 """
 
 from __future__ import annotations

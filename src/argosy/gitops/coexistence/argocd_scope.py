@@ -1,7 +1,7 @@
 """Determines the namespaces whose Applications an Argo CD delivers, besides its own.
 
-In: a cluster, workloads labelled as application controllers. Out: Engines. Never: changes anything; trusts a controller
-for a namespace whose Applications it may not write, because any Pod can have these labels and flags.
+In: a cluster, workloads labelled as application controllers. Out: DeliveryEngines. Never: changes anything; trusts a
+controller for a namespace whose Applications it may not write, because any Pod can have these labels and flags.
 """
 
 from __future__ import annotations

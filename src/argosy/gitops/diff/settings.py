@@ -1,6 +1,6 @@
 """Reads the diff settings of an installation.
 
-In: the data of ConfigMap argocd-cm. Out: CompareSettings; invalid values are sentences in `faults`, and the rest
+In: the data of ConfigMap argocd-cm. Out: DiffSettings; invalid values are sentences in `faults`, and the rest
 applies. Never: raises for an invalid value.
 """
 

@@ -243,7 +243,7 @@ def running(found: Iterable[Manifest]) -> list[Manifest]:
 
 
 def engines_of(found: Iterable[Manifest], reach: Reach = lambda found: ()) -> Engines:
-    """Build Engines. `find_extra_namespaces` returns those that a controller watches besides its own."""
+    """Build DeliveryEngines. `find_extra_namespaces` returns those that a controller watches besides its own."""
     return Engines(
         tuple(
             sorted(

@@ -33,7 +33,7 @@ from argosy.gitops.policy.roles import (
 )
 
 _FURTHEST: Final = 10  # argo: maximum depth of role memberships
-_MOST_ANSWERS: Final = 20_000  # per Permissions value: some megabytes
+_MOST_ANSWERS: Final = 20_000  # per requester: some megabytes
 _MOST_SUBJECTS: Final = 5_000
 _NOBODYS: Final = Book({}, {})
 

@@ -1,7 +1,7 @@
 """Caches rendered sources until a file or setting that was read for them changes.
 
-In: an Application, one of its sources, checkouts. Out: Rendered. Never: renders again what gives the same manifests;
-fetches a remote base that the project does not permit.
+In: an Application, one of its sources, checkouts. Out: RenderResult. Never: renders again what gives the same
+manifests; fetches a remote base that the project does not permit.
 """
 
 from __future__ import annotations
