@@ -263,7 +263,7 @@ async def test_a_window_that_cannot_be_understood_is_named_as_the_fault(desk: Sc
     await desk.deliver(project="team")
     said = await desk.argosy("app", "sync", "models")
     assert said.code == 5
-    assert "cannot sync: a sync window of project 'team' is malformed: the schedule of a sync window" in said.err
+    assert "cannot sync: a sync window of project 'team' is malformed: invalid schedule of a sync window" in said.err
     assert "next: correct it: argosy proj windows list team" in said.err
     assert "wait until it ends" not in said.err
 

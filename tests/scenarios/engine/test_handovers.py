@@ -119,5 +119,5 @@ async def test_an_operation_that_a_member_began_on_what_an_argo_cd_had_goes_on(t
 async def test_one_that_argo_cd_began_does_not(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with engine_room(tmp_path, member="one") as room, at_work(room.cluster):
         name = await handed_over_with_an_operation(room, MANAGER)
-        await until(lambda: f"{CONTROL}/{name}: an operation of Argo CD is under way" in caplog.text)
+        await until(lambda: f"{CONTROL}/{name}: waiting for a running operation of Argo CD" in caplog.text)
         assert (await room.app(name))["status"]["operationState"]["phase"] == "Running"
