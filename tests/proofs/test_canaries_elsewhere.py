@@ -257,7 +257,7 @@ async def test_the_proof_notices_what_is_not_hidden(
     broken: str, instead: Callable[..., Any], path: str, kinds: set[str],
 ) -> None:  # fmt: skip
     assert (await find_leaks(world, world.entry(TABLE), canaries, [path]))[0] == []
-    monkeypatch.setattr(f"argosy.web.middleware.{broken}", instead)
+    monkeypatch.setattr(f"argosy.gitops.redaction.{broken}", instead)
     leaks, _ = await find_leaks(world, world.entry(TABLE), canaries, [path])
     assert {leak.rpartition(": ")[2] for leak in leaks} >= kinds
 
