@@ -80,7 +80,7 @@ def test_a_failure_says_what_why_and_what_next(failed: Done) -> None:
     assert failed.stderr.splitlines()[-3:] == [
         "argosy: train.ipynb failed",
         "why: cell 3: losses has 1 infinite of 2",
-        "next: find where it comes from: a division by zero, an empty mean",
+        "next: find out where it comes from: a division by zero, an empty mean",
     ]
 
 
@@ -165,7 +165,7 @@ def test_what_blocks_is_refused_before_anything_runs(folder: Path) -> None:
             (["run", "train.ipynb", "--golden", "missing.ipynb"], "missing.ipynb: cannot be read"),
             (["run", "train.ipynb", "--timeout", "soon"], "--timeout: 'soon' is no duration"),
             (["run", "train.ipynb", "--tolerance", "x"], "--tolerance: 'x' is no number"),
-            (["run", "train.ipynb", "--ignore-pattern", "("], "is no regular expression"),
+            (["run", "train.ipynb", "--ignore-pattern", "("], "is not a regular expression"),
             (["run", "train.ipynb", "--kernel", "nosuch"], "kernel nosuch: is not installed here"),
             (["run", "train.ipynb", "-p", "a-b", "1"], "a-b: is no name of a parameter"),
             (["accept", "other"], "other: has no run"),

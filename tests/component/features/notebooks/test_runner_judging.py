@@ -108,4 +108,4 @@ def test_what_blocks_before_it_runs_is_not_run(tmp_path: Path) -> None:
 def test_a_pattern_that_is_none_is_told_before_it_runs(tmp_path: Path) -> None:
     found = _played(tmp_path, ("1",), comparison={"customTimestampPatterns": ["("]})
     assert found["exit_code"] == 2
-    assert found["error"].startswith("customTimestampPatterns[0]: '(' is no regular expression")
+    assert found["error"].startswith("customTimestampPatterns[0]: '(' is not a regular expression")

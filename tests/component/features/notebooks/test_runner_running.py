@@ -75,7 +75,7 @@ def test_every_cell_is_told_of_in_its_order_and_none_runs_after_one_that_failed(
 def test_a_parameter_is_set_in_its_own_cell_and_an_unknown_one_is_remarked(done: Any, folder: Path) -> None:
     assert done[1].cells[2]["output"].startswith("0.5\n")
     found = json.loads((folder / "results.json").read_text())
-    assert found["remarks"] == ["parameter unknown: the notebook declares no such name"]
+    assert found["remarks"] == ["parameter unknown: the notebook does not declare it"]
     assert len(nbformat.read(folder / "out.ipynb", 4).cells) == len(CELLS)
 
 
@@ -140,7 +140,7 @@ def test_what_was_saved_with_a_cell_passes_for_nothing_that_it_gave_now(folder: 
     assert heard.results is not None
     assert [cell["status"] for cell in heard.results["cells"]] == ["succeeded", "succeeded", "skipped"]
     assert heard.results["error"].startswith("cell 0: gives stdout; it was saved with text/html")
-    assert heard.results["remarks"] == ["cell 1: ends the notebook by sys.exit(0), so that no later cell ran"]
+    assert heard.results["remarks"] == ["cell 1: called sys.exit(0), so later cells did not run"]
     assert [len(cell.outputs) for cell in nbformat.read(folder / "left.ipynb", as_version=4).cells] == [1, 0, 0]
 
 

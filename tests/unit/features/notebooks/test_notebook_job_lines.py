@@ -42,5 +42,5 @@ def test_a_failure_is_told_with_its_cell_on_one_line() -> None:
 
 
 def test_a_remark_about_no_cell_names_none() -> None:
-    remark = {"cell": -1, "severity": "info", "message": "parameter x: the notebook declares no such name"}
-    assert lines("finding", educationalFeedback=[remark]) == ["info: parameter x: the notebook declares no such name"]
+    remark = {"cell": -1, "severity": "info", "message": "parameter x: the notebook does not declare it"}
+    assert lines("finding", educationalFeedback=[remark]) == ["info: parameter x: the notebook does not declare it"]

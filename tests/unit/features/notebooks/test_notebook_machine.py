@@ -502,13 +502,13 @@ def test_a_thousand_cells_with_long_outputs_fit_one_object() -> None:
 
 
 def test_what_was_remarked_of_a_run_stands_in_its_status_and_blocks_nothing() -> None:
-    odd = "parameter rat: the notebook declares no such name"
+    odd = "parameter rat: the notebook does not declare it"
     told = statuses.judged(Outcome(True, "", results={"remarks": [odd]}))["educationalFeedback"]
     assert told == [{"cell": -1, "severity": "info", "category": "remark", "message": odd}]
 
 
 def test_a_parameter_that_no_cell_declares_is_noted_in_the_message_and_told_as_an_event() -> None:
-    odd = "parameter rat: the notebook declares no such name; did you mean rate?"
+    odd = "parameter rat: the notebook does not declare it; did you mean rate?"
     outcome = Outcome(True, "", results={"remarks": ["cell 3: ends the notebook", odd]})
     status = ended(job(), going(job()), outcome, after(7), CELLS).status
     assert status["phase"] == "Succeeded"

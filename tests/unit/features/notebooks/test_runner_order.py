@@ -35,11 +35,11 @@ def test_blocks_of_a_spec_are_read_as_written_with_their_defaults() -> None:
     [
         ("{", "is not JSON"),
         ("[]", "names no notebook"),
-        ('{"notebook": "a", "colour": 1}', "colour is not known"),
-        ('{"notebook": "a", "parameters": []}', "parameters is of another type"),
-        ('{"notebook": "a", "timeout_seconds": true}', "timeout_seconds is of another type"),
-        ('{"notebook": "a", "comparison": {"strategy": "fuzzy"}}', "choose among exact, normalized"),
-        ('{"notebook": "a", "validation": {"expectedOutputs": [{"cell": "x"}]}}', "is no number"),
+        ('{"notebook": "a", "colour": 1}', "unknown field colour"),
+        ('{"notebook": "a", "parameters": []}', "parameters has the wrong type"),
+        ('{"notebook": "a", "timeout_seconds": true}', "timeout_seconds has the wrong type"),
+        ('{"notebook": "a", "comparison": {"strategy": "fuzzy"}}', "choose one of: exact, normalized"),
+        ('{"notebook": "a", "validation": {"expectedOutputs": [{"cell": "x"}]}}', "invalid number"),
     ],
 )
 def test_what_cannot_be_an_order_is_refused_in_a_sentence(text: str, said: str) -> None:

@@ -44,5 +44,5 @@ def test_a_literal_is_python_for_the_same_value(value: Any) -> None:
 
 def test_numbers_that_are_none_are_written_too_and_other_things_are_refused() -> None:
     assert math.isnan(eval(literal(math.nan)))
-    with pytest.raises(ValueError, match="cannot be of type object"):
+    with pytest.raises(ValueError, match="cannot have type object"):
         literal(object())

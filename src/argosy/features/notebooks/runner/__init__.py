@@ -1,5 +1,5 @@
-"""The one program that runs and judges a notebook: the same on a laptop, in the sandbox and in a Pod.
+"""Runs one notebook and validates it; the same program runs on a laptop, in the sandbox and in a Pod.
 
-In: an order, a file of JSON. Out: events, the executed notebook, results. Never: imports more than the standard
-library, nbformat, nbclient and itself, for it is shipped alone.
+In: a run request (a JSON file). Out: events, the executed notebook, results. Never: imports anything but the standard
+library, nbformat, nbclient, jupyter_client and itself, because it is shipped alone.
 """

@@ -1,7 +1,8 @@
-"""`python -m argosy.features.notebooks.runner ORDER.json [PARENT]`.
+"""Command line of the runner: `python -m argosy.features.notebooks.runner ORDER.json [PARENT]`.
 
-In: an order; with `-` for its file, a line of standard input. With a parent's pid, the run ends when that does. Out:
-exit code 0 passed, 1 failed, 2 the order or a notebook cannot be read. Never: a traceback.
+In: the path of a run request, or `-` to read it as one line from standard input. With the pid of a parent process, the
+run ends when the parent ends. Out: exit code 0 (passed), 1 (failed) or 2 (the request or the notebook cannot be read).
+Never: a traceback.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def main(arguments: list[str]) -> int:
     except (KeyboardInterrupt, asyncio.CancelledError):
         return INTERRUPTED
     except OSError as error:
-        print(f"order: cannot be read ({error.strerror}: {arguments[0]}); give another path", file=sys.stderr)
+        print(f"run request: cannot be read ({error.strerror}: {arguments[0]}); give another path", file=sys.stderr)
     except OrderError as error:
         print(str(error), file=sys.stderr)
     return UNREADABLE

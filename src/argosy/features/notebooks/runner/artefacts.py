@@ -1,7 +1,7 @@
-"""What a run left in its claims.
+"""Lists the files that a run wrote to its volumes.
 
-In: folders, and when the run began. Out: each new file's path and digest. Never: follows a link; reads without end;
-fails because of a file that it may not read, or that goes meanwhile.
+In: folders, and the time at which the run started. Out: path and digest of every new file. Never: follows symbolic
+links; reads without a limit; fails because a file is unreadable or disappears.
 """
 
 from __future__ import annotations
@@ -19,20 +19,23 @@ _CHUNK: Final = 1 << 20
 
 
 class RunStart:
-    """When a run began, for a comparison with the times of files that were written since."""
+    """The start of a run, compared with the modification times of files."""
 
     def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._wall, self._monotonic = wall, monotonic
         self._began, self._began_monotonic = wall(), monotonic()
 
     def earliest_file_time(self) -> float:
-        """The time of day at the start. If the clock was set back since, what it would have shown then: else files that
-        were written after that would count as old."""
+        """Time of day at the start of the run. If the clock was set back during the run, the start is moved back with
+        it; otherwise files written after that would count as old.
+        """
         return min(self._began, self._wall() - (self._monotonic() - self._began_monotonic))
 
 
 def of(folders: Sequence[tuple[str, str]], began: float) -> tuple[dict[str, str], ...]:
-    """Files that were written since, each folder with the name that the notebook knew; the newest of many."""
+    """List the files written since the start, newest first up to a limit; each folder with the path that the notebook
+    used.
+    """
     found: list[tuple[float, str, str]] = []
     left = MOST_BYTES
     for folder, named in folders:

@@ -1,6 +1,7 @@
-"""Why a run failed, in one word: what programs and people sort by.
+"""Failure categories of a run, for programs and people to group by.
 
-In: nothing. Out: names, which validation Pods have always told, and a few more. Never: decides which one fits.
+In: nothing. Out: the names that validation Pods of the original operator report, and a few more. Never: decides which
+category applies.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ INFRASTRUCTURE: Final = "infrastructure_error"
 CLONE: Final = "git_clone_failed"
 CREDENTIALS: Final = "git_authentication_failed"
 CREATION: Final = "pod_creation_failed"
-INTERRUPTED: Final = "interrupted"  # by the person who started it; no job ends so
+INTERRUPTED: Final = "interrupted"  # by the user who started it; never the result of a job
 CATEGORIES: Final = (
     CONFIGURATION, DEPENDENCY, ENVIRONMENT, EXECUTION, TIMEOUT, GOLDEN, FINDINGS, STDERR, WARNINGS, STRICT,
     INFRASTRUCTURE, CLONE, CREDENTIALS, CREATION,

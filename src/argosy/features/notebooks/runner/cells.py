@@ -1,6 +1,6 @@
-"""What is written on a cell: its text, its tags, and the comments that say the same.
+"""Reads a notebook cell: source, type, tags, and nbval comments.
 
-In: a cell of a notebook as plain data. Out: texts and marks. Never: changes a cell.
+In: a cell as plain data. Out: text and marks. Never: changes a cell.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _COMMENT: Final = re.compile(rf"^[ \t]*#[ \t]*({'|'.join(_COMMENTS)})\b", re.MUL
 
 
 def text_of(written: Any) -> str:
-    """A text of a notebook: one string, or its lines."""
+    """Join a multi-line string of a notebook, which is stored as one string or as a list of lines."""
     if isinstance(written, str):
         return written
     return "".join(map(str, written)) if isinstance(written, Sequence) else ""
@@ -54,7 +54,7 @@ def tags_of(cell: Cell) -> frozenset[str]:
 
 
 def marks_of(cell: Cell) -> frozenset[str]:
-    """What its author asks for it, by nbclient's tags, nbval's tags, or nbval's comments."""
+    """Marks that the author set by nbclient tags, nbval tags or nbval comments."""
     marks = {_TAGS[tag] for tag in tags_of(cell) if tag in _TAGS}
     if type_of(cell) == "code":
         marks |= {_COMMENTS[found] for found in _COMMENT.findall(source_of(cell))}
@@ -70,6 +70,6 @@ def outputs_of(cell: Cell) -> list[Mapping[str, Any]]:
 
 
 def stream_of(cell: Cell, name: str) -> str:
-    """All that it wrote to `stdout` or `stderr`."""
+    """All text that the cell wrote to `stdout` or `stderr`."""
     written = (each for each in outputs_of(cell) if each.get("output_type") == "stream" and each.get("name") == name)
     return "".join(text_of(each.get("text")) for each in written)

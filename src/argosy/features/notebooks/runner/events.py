@@ -1,14 +1,14 @@
-"""What a run tells while it runs: one JSON object a line, written at once.
+"""Event stream of a run: one JSON object per line, flushed at once.
 
-In: what happens. Out: lines; or, for who reads them, what they say so far. Never: a line longer than a limit, but for
-the last ones, which carry the results and the executed notebook where they have no file of their own.
+In: progress of the run. Out: lines; or the state that the lines read so far describe. Never: a line longer than a
+limit, except the last ones, which carry the results and the executed notebook if these have no file of their own.
 
     {"event": "started", "cells": 5, "code": 3}
     {"event": "begun", "cell": 1}
     {"event": "cell", "cell": 1, "type": "code", "status": "Failure", "seconds": 0.1, "output": "…",
      "errorName": "ModuleNotFoundError", "errorMessage": "ModuleNotFoundError: No module named 'x'"}
-    {"event": "results", "results": {…}}      (where results go to standard output)
-    {"event": "notebook", "text": "…"}        (where the executed notebook goes there)
+    {"event": "results", "results": {…}}      (if results go to standard output)
+    {"event": "notebook", "text": "…"}        (if the executed notebook goes to standard output)
     {"event": "finished", "status": "failed", "error": "…", "category": "notebook_execution_failed"}
 """
 
@@ -19,18 +19,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any, Final, Literal
 
-SHORT: Final = 2000  # characters of output or of a message in a cell's line
+SHORT: Final = 2000  # characters of an output or message in the line of a cell
 CellStatus = Literal["Success", "Failure", "Skipped"]
 
 
 def shortened(text: str, most: int = SHORT) -> str:
-    """The beginning, and a word that it is only that."""
+    """Truncate the text and mark that it was truncated."""
     return text if len(text) <= most else text[: most - 16] + "... (truncated)"
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What came of one cell; its index counts all cells, from 0."""
+    """Result of one cell; the index counts all cells from 0."""
 
     cell: int
     type: str
@@ -49,7 +49,7 @@ class Cell:
 
 
 class Events:
-    """Writes to an open file, or nowhere."""
+    """Writes events to an open file; drops them if there is none."""
 
     def __init__(self, file: IO[str] | None) -> None:
         self._file = file
@@ -74,12 +74,12 @@ class Events:
 
 @dataclass
 class Heard:
-    """What lines have said so far. A line that is none of ours is kept aside."""
+    """State of a run, built from its event lines. Lines that are not events are kept in `strange`."""
 
     total: int = 0
     code: int = 0
     begun: int = -1
-    cells: list[dict[str, Any]] = field(default_factory=list)  # the `cell` lines, in their order
+    cells: list[dict[str, Any]] = field(default_factory=list)  # the `cell` events in order
     results: dict[str, Any] | None = None
     notebook: str | None = None
     finished: dict[str, Any] | None = None

@@ -1,7 +1,7 @@
-"""Runs a notebook cell by cell in a kernel of its own.
+"""Runs a notebook cell by cell in its own kernel.
 
-In: a notebook, an order. Out: the notebook with its outputs, what came of each cell, and what made it fail. Never: runs
-a cell after one that failed; keeps more output than is allowed; leaves the kernel behind.
+In: a notebook and a run request. Out: the notebook with its outputs, the result of each cell, and the failure if there
+was one. Never: runs a cell after one that failed; keeps more output than allowed; leaves the kernel running.
 """
 
 from __future__ import annotations
@@ -33,24 +33,23 @@ from argosy.features.notebooks.runner.outputs import Allowance, merge, text_of
 START_SECONDS: Final = 60
 ASK_SECONDS: Final = 30.0
 SKIP: Final = "skip-execution"
-INTERRUPTION: Final = "Interrupted"  # the name of a failure
+INTERRUPTION: Final = "Interrupted"  # name of a failure
 _COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
-
 class Watcher(Protocol):
-    """Who wants to know what a cell made."""
+    """Inspects each cell after it ran."""
 
     def question(self, index: int) -> str:
-        """A Python expression to be evaluated in the kernel right after the cell; "": nothing is asked."""
+        """Return a Python expression to evaluate in the kernel right after the cell, or "" for none."""
 
     def after_cell(self, index: int, cell: Mapping[str, Any], said: str) -> None:
-        """The cell has run; `said` is the answer as text, "" where there is none."""
+        """Called after the cell ran with the value of the expression as text, or "" if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What ended a run before its last cell; -1: no cell did."""
+    """The failure that ended a run before its last cell; cell -1: it was not caused by a cell."""
 
     cell: int
     name: str
@@ -60,7 +59,7 @@ class Failure:
 
 @dataclass
 class Ran:
-    """A run that is over."""
+    """Result of executing a notebook."""
 
     notebook: NotebookNode
     cells: list[Cell] = field(default_factory=list)
@@ -70,7 +69,7 @@ class Ran:
 
 
 async def execute(notebook: NotebookNode, order: Order, events: Events, watcher: Watcher | None = None) -> Ran:
-    """Raises OrderError where the kernel that is asked for is not there, or cannot read the notebook's language."""
+    """Raises RunRequestError if the requested kernel is not installed or does not fit the language of the notebook."""
     kernels.check_language(notebook.metadata, order.kernel)
     ran = Ran(notebook)
     began = time.monotonic()
@@ -99,7 +98,7 @@ async def execute(notebook: NotebookNode, order: Order, events: Events, watcher:
 
 
 def _clear(notebook: NotebookNode) -> None:
-    """What was saved with a cell must not pass for what it gave in this run."""
+    """Remove saved outputs, so that they are not mistaken for outputs of this run."""
     for cell in notebook.cells:
         if cell.cell_type == "code" and cells.SKIP not in cells.marks_of(cell):
             cell.outputs, cell.execution_count = [], None
@@ -124,7 +123,7 @@ async def _all_cells(client: _Client, ran: Ran, events: Events, watcher: Watcher
         if watcher is not None:
             watcher.after_cell(index, cell, client.said)
         if client.has_left:
-            ran.remarks.append(f"cell {index}: ends the notebook by sys.exit(0), so that no later cell ran")
+            ran.remarks.append(f"cell {index}: called sys.exit(0), so later cells did not run")
             return
 
 
@@ -147,8 +146,11 @@ async def _one_cell(client: _Client, index: int, cell: NotebookNode) -> Failure 
     except CellTimeoutError:
         client.shutdown_kernel = "immediate"
         whole = client.left() <= 0
-        what = f"the notebook ran longer than {client.order.timeout_seconds:g} s" if whole else (
-            f"the cell ran longer than {client.order.cell_timeout_seconds:g} s")
+        what = (
+            f"the notebook ran longer than {client.order.timeout_seconds:g} s"
+            if whole
+            else (f"the cell ran longer than {client.order.cell_timeout_seconds:g} s")
+        )
         return Failure(index, "Timeout", f"Timeout: {what}; make it faster, or allow more time")
     except asyncio.CancelledError:
         if client.keeps_interruption():
@@ -158,7 +160,7 @@ async def _one_cell(client: _Client, index: int, cell: NotebookNode) -> Failure 
         if client.keeps_interruption():
             return _interruption_of(index)
         if client.is_interrupted:
-            raise asyncio.CancelledError from None  # which nbclient takes for a kernel that died
+            raise asyncio.CancelledError from None  # nbclient reports a cancelled wait as a dead kernel
         said = client.last_words()
         return Failure(index, "DeadKernel", "DeadKernel: the kernel ended while the cell ran", said)
 
@@ -168,7 +170,7 @@ def _interruption_of(index: int) -> Failure:
 
 
 def _is_of_leaving(output: Mapping[str, Any]) -> bool:
-    """What IPython says of it."""
+    """True if IPython printed this output because the cell called sys.exit()."""
     return output.get("ename") == "SystemExit" or "UserWarning: To exit: use" in str(output.get("text"))
 
 
@@ -178,18 +180,18 @@ def _traceback(cell: Mapping[str, Any]) -> str:
 
 
 def plain(text: str) -> str:
-    """Without colours of a terminal."""
+    """Remove terminal colour codes."""
     return _COLOURS.sub("", text)
 
 
 def _failure_to_start(problem: Exception, folder: Path) -> Failure:
     log = folder / kernels.LOG
     said = log.read_text(errors="replace")[-2000:] if log.exists() else ""
-    return Failure(-1, "KernelStart", f"the kernel cannot be started: {problem}", said)
+    return Failure(-1, "KernelStart", f"cannot start the kernel: {problem}", said)
 
 
 class _Client(NotebookClient):
-    """nbclient, with bounded outputs, one deadline for all cells, and questions that no cell sees."""
+    """nbclient with limited outputs, one deadline for all cells, and expressions evaluated outside of cells."""
 
     def __init__(self, notebook: NotebookNode, order: Order, folder: Path, deadline: float) -> None:
         super().__init__(
@@ -203,7 +205,7 @@ class _Client(NotebookClient):
             skip_cells_with_tag=SKIP,
             on_cell_executed=self._hear,
         )
-        self._asked: dict[str, str] = {}  # goes with every cell, so that asking costs no message of its own
+        self._asked: dict[str, str] = {}  # sent with every cell: evaluation needs no extra message
         self.said = ""
         self.has_left = self.is_interrupted = False
         self.owns_km = True
@@ -214,8 +216,8 @@ class _Client(NotebookClient):
 
     @asynccontextmanager
     async def started(self, folder: Path) -> AsyncIterator[None]:
-        """While this lasts, the kernel runs."""
-        # What it prints past its own channels must not stand among our lines.
+        """Run the kernel until the context exits."""
+        # The kernel's own output must not get between the event lines.
         with self._log.open("wb") as log:
             env = kernels.environment(folder, self.order.env)
             options = {"env": env, "stdout": subprocess.DEVNULL, "stderr": log.fileno()}
@@ -226,17 +228,17 @@ class _Client(NotebookClient):
                 )
                 task = asyncio.current_task()
                 assert task is not None
-                with contextlib.suppress(RuntimeError):  # in another thread than the first, others hear signals
+                with contextlib.suppress(RuntimeError):  # only the main thread can handle signals
                     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._interrupt, task)
                 yield
 
     def _interrupt(self, task: asyncio.Task[Any]) -> None:
         self.is_interrupted = True
-        self.shutdown_kernel = "immediate"  # who interrupts does not wait
+        self.shutdown_kernel = "immediate"  # do not wait for a kernel after an interrupt
         task.cancel()
 
     def keeps_interruption(self) -> bool:
-        """True if the run was interrupted, and is to end with results all the same."""
+        """True if the run was interrupted and shall still end with results."""
         task = asyncio.current_task()
         if not self.is_interrupted or not self.order.keep_interrupted or task is None:
             return False
@@ -254,7 +256,7 @@ class _Client(NotebookClient):
         return max(min(own, self.left()) if own else self.left(), 0.001)
 
     def asks(self, expression: str) -> None:
-        """What the next cell is followed by."""
+        """Set the expression to evaluate after the next cell."""
         self.said = ""
         self._asked.clear()
         if expression:
@@ -265,7 +267,7 @@ class _Client(NotebookClient):
         self.said = str((found.get("data") or {}).get("text/plain") or "")
 
     async def ask(self, code: str, expression: str) -> str:
-        """Run code that is no cell, and tell what an expression is then, as text."""
+        """Run code outside of any cell, then return the value of an expression as text."""
         assert self.kc is not None
         sent = self.kc.execute(code, silent=True, store_history=False, user_expressions={"answer": expression})
         end = time.monotonic() + min(ASK_SECONDS, max(self.left(), 0.1))
@@ -273,15 +275,15 @@ class _Client(NotebookClient):
             try:
                 reply = await self.kc.shell_channel.get_msg(timeout=max(end - time.monotonic(), 0))
             except Exception:
-                return ""  # who judges has nothing to judge by
+                return ""  # validation goes on without the value
             if reply["parent_header"].get("msg_id") == sent:
                 found = (reply["content"].get("user_expressions") or {}).get("answer") or {}
                 return str((found.get("data") or {}).get("text/plain") or "")
 
     async def _check_raise_for_error(self, cell: NotebookNode, cell_index: int, exec_reply: Any) -> None:
-        is_meant = cells.RAISES in cells.marks_of(cell)  # nbval's marks too, which nbclient does not know
+        is_meant = cells.RAISES in cells.marks_of(cell)  # includes nbval marks, which nbclient does not know
         said = (exec_reply or {}).get("content") or {}
-        # As papermill has it: sys.exit() is a way to be done.
+        # Like papermill, treat sys.exit() as a normal end.
         self.has_left = not is_meant and said.get("ename") == "SystemExit" and said.get("evalue") in ("", "0")
         if self.has_left:
             cell.outputs = [each for each in cell.outputs if not _is_of_leaving(each)]

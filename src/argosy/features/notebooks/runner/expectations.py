@@ -1,6 +1,7 @@
-"""What users say that a cell must give.
+"""Checks cells against `expectedOutputs` of the job.
 
-In: `expectedOutputs`, and what is known of the value that a cell gave. Out: findings. Never: passes what it cannot see.
+In: `expectedOutputs`, and facts about the value of a cell. Out: findings. Never: passes an expectation that it cannot
+check.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ INVALID, EMPTY, RANGE, SHAPE, NAN, TYPE = (
 Facts = Mapping[str, Any]
 _NUMBER: Final = re.compile(r"(?<![\w.])[-+]?(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d+)?(?![\w.]*\w)")
 _FRAME_SIZE: Final = re.compile(r"\[(\d+) rows x (\d+) columns\]|shape: \((\d+), (\d+)\)")
-_ALSO: Final = {  # words that people write for types
+_ALSO: Final = {  # type names that people write, and the Python types they mean
     "dataframe": {"dataframe"},
     "series": {"series"},
     "array": {"ndarray", "array", "tensor", "list"},
@@ -42,29 +43,30 @@ _ALSO: Final = {  # words that people write for types
 
 
 def problems(expected: Iterable[Expected], cells: int) -> Iterator[Finding]:
-    """What is wrong with what is expected, before anything runs."""
+    """Check the expectations themselves before the run."""
     for each in expected:
         if not 0 <= each.cell < cells:
-            message = f"expectedOutputs: there is no cell {each.cell}; the notebook has {cells}, counted from 0"
-            yield Finding(each.cell, "error", INVALID, message, "correct the number of the cell")
+            message = f"expectedOutputs: no cell {each.cell}; the notebook has {cells} cells, counted from 0"
+            yield Finding(each.cell, "error", INVALID, message, "correct the cell number")
         elif each.shape and _wanted(each.shape) is None:
-            message = f"expectedOutputs: {each.shape!r} is no shape"
-            yield Finding(each.cell, "error", INVALID, message, 'write it as "rows,columns"; -1 is any number')
+            message = f"expectedOutputs: {each.shape!r} is not a shape"
+            yield Finding(each.cell, "error", INVALID, message, 'write it as "rows,columns"; -1 matches any number')
 
 
 def unmet(expected: Expected, cell: Cell, facts: Facts | None) -> Iterator[Finding]:
-    """`facts` are those of the value that the cell gave; without them the text that it shows must do."""
+    """Check one cell. `facts` describe its value; without them, its text output is checked."""
     known = facts or _read(cell)
     if facts is None and not known:
         if expected.not_empty or expected.type or expected.shape or expected.least is not None:
-            yield Finding(expected.cell, "error", EMPTY, "gave nothing, but something is expected", "end it in a value")
+            message = "has no output, but an output is expected"
+            yield Finding(expected.cell, "error", EMPTY, message, "end the cell with a value")
         return
     yield from _checked_type(expected, known)
     yield from _checked_shape(expected, known)
     yield from _checked_range(expected, known)
     if expected.not_empty and _is_empty(known):
         yield Finding(
-            expected.cell, "error", EMPTY, f"gave an empty {known.get('type')}", "find out why nothing is left"
+            expected.cell, "error", EMPTY, f"returned an empty {known.get('type')}", "find out why it is empty"
         )
 
 
@@ -72,7 +74,7 @@ def _checked_type(expected: Expected, known: Facts) -> Iterator[Finding]:
     wanted = expected.type.strip().rpartition(".")[2].lower()
     kind = str(known.get("type") or "")
     if wanted and kind and kind.lower() not in _ALSO.get(wanted, {wanted}) | {wanted}:
-        yield Finding(expected.cell, "error", TYPE, f"gave {kind}, expected {expected.type}", "convert it")
+        yield Finding(expected.cell, "error", TYPE, f"returned {kind}, expected {expected.type}", "convert the value")
 
 
 def _checked_shape(expected: Expected, known: Facts) -> Iterator[Finding]:
@@ -83,25 +85,25 @@ def _checked_shape(expected: Expected, known: Facts) -> Iterator[Finding]:
     told = ",".join(map(str, shape)) if shape else "no shape"
     if len(shape) != len(wanted) or any(want not in (-1, has) for want, has in zip(wanted, shape)):
         message = f"has the shape {told}, expected {expected.shape}"
-        yield Finding(expected.cell, "error", SHAPE, message, "see which step loses or adds rows")
+        yield Finding(expected.cell, "error", SHAPE, message, "find the step that drops or adds rows")
 
 
 def _checked_range(expected: Expected, known: Facts) -> Iterator[Finding]:
     if expected.least is None and expected.most is None:
         return
     if known.get("nan") or known.get("inf"):
-        what = "NaN" if known.get("nan") else "an infinite number"
-        yield Finding(expected.cell, "error", NAN, f"gave {what}", "find where it comes from")
+        what = "NaN" if known.get("nan") else "infinity"
+        yield Finding(expected.cell, "error", NAN, f"returned {what}", "find out where it comes from")
     least, most = known.get("min"), known.get("max")
     if least is None or most is None:
         if not known.get("nan") and not known.get("inf"):
-            message = "gave no number, but a range is expected"
-            yield Finding(expected.cell, "error", RANGE, message, "end it in the number")
+            message = "returned no number, but a range is expected"
+            yield Finding(expected.cell, "error", RANGE, message, "end the cell with the number")
         return
     if expected.least is not None and least < expected.least:
-        yield Finding(expected.cell, "error", RANGE, f"gave {least:g}, expected at least {expected.least:g}")
+        yield Finding(expected.cell, "error", RANGE, f"returned {least:g}, expected at least {expected.least:g}")
     if expected.most is not None and most > expected.most:
-        yield Finding(expected.cell, "error", RANGE, f"gave {most:g}, expected at most {expected.most:g}")
+        yield Finding(expected.cell, "error", RANGE, f"returned {most:g}, expected at most {expected.most:g}")
 
 
 def _wanted(shape: str) -> list[int] | None:
@@ -124,7 +126,7 @@ def _is_empty(known: Facts) -> bool:
 
 
 def _read(cell: Cell) -> dict[str, Any]:
-    """What the text that a cell shows tells of its value."""
+    """Read facts about the value from the text output of a cell."""
     text = ""
     for output in outputs_of(cell):
         if output.get("output_type") in ("execute_result", "display_data"):
@@ -142,11 +144,11 @@ def _read(cell: Cell) -> dict[str, Any]:
 
 
 def other_output_types(index: int, stored: Cell, cell: Cell) -> Iterator[Finding]:
-    """For `checkOutputTypes`: a cell that was saved with outputs gives outputs of the same types again."""
+    """For `checkOutputTypes`: compare the output types with those saved in the notebook."""
     was, now = _types(stored), _types(cell)
     if was and was != now:
-        message = f"gives {', '.join(sorted(now)) or 'nothing'}; it was saved with {', '.join(sorted(was))}"
-        yield Finding(index, "error", TYPE, message, "save the notebook again if that is right")
+        message = f"has output types {', '.join(sorted(now)) or 'none'}; it was saved with {', '.join(sorted(was))}"
+        yield Finding(index, "error", TYPE, message, "save the notebook again if this is intended")
 
 
 def _types(cell: Cell) -> set[str]:

@@ -1,6 +1,7 @@
-"""What was noticed about a notebook, and whether it counts.
+"""Findings about a notebook, and which of them block it.
 
-In: findings, a level, what users insist on. Out: those that block, and why. Never: looks at a notebook.
+In: findings, a validation level, strictness. Out: the blocking findings, and the failure they cause. Never: reads a
+notebook.
 """
 
 from __future__ import annotations
@@ -11,24 +12,24 @@ from typing import Any, Final, Literal
 
 Severity = Literal["info", "warning", "error"]
 SEVERITIES: Final = ("info", "warning", "error")
-WHOLE: Final = -1  # in place of a cell's index
-MOST_FINDINGS, MOST_MESSAGE = 100, 500  # what a status can hold
+WHOLE: Final = -1  # cell index of a finding about the whole notebook
+MOST_FINDINGS, MOST_MESSAGE = 100, 500  # limits of the job status
 
-# The least severity that blocks.
+# Lowest severity that blocks, by validation level.
 THRESHOLDS: Final[dict[str, Severity]] = {
     "learning": "error",
     "development": "warning",
     "staging": "warning",
     "production": "info",
 }
-STDERR, WARNINGS = "stderr-output", "warning-output"  # categories of findings that a setting makes errors of
+STDERR, WARNINGS = "stderr-output", "warning-output"  # categories that failOnStderr and failOnWarnings turn into errors
 CATEGORIES: Final = {STDERR: "validation_stderr_failure", WARNINGS: "validation_warning_failure"}
 STRICT_FAILURE, SILENT_FAILURE = "validation_strict_mode_failure", "validation_findings"
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that was noticed in a cell; `line` counts in the cell, from 1 (0: no one line)."""
+    """A finding in a cell; `line` counts from 1 within the cell (0: the whole cell)."""
 
     cell: int
     severity: Severity
@@ -39,7 +40,7 @@ class Finding:
     line: int = 0
 
     def as_wire(self, *, with_example: bool = True) -> dict[str, Any]:
-        """One of `status.educationalFeedback`."""
+        """One entry of `status.educationalFeedback`."""
         message = self.message if len(self.message) <= MOST_MESSAGE else self.message[:MOST_MESSAGE] + "…"
         told = {"cell": self.cell, "severity": self.severity, "category": self.category, "message": message}
         told |= {"suggestion": self.suggestion} if self.suggestion else {}
@@ -50,14 +51,14 @@ class Finding:
 
 
 def blocking(findings: Iterable[Finding], level: str, *, strict: bool = False) -> list[Finding]:
-    """Those that make a notebook fail, the worst first."""
+    """Findings that make the notebook fail, most severe first."""
     least = SEVERITIES.index("info" if strict else THRESHOLDS[level])
     counted = [each for each in findings if SEVERITIES.index(each.severity) >= least]
     return sorted(counted, key=lambda each: -SEVERITIES.index(each.severity))
 
 
 def failure(findings: Iterable[Finding], level: str, *, strict: bool = False) -> tuple[str, str]:
-    """The message and the category of the failure that they are; both empty if they are none."""
+    """Message and category of the failure that the findings cause; both empty if nothing blocks."""
     found = blocking(findings, level, strict=strict)
     if not found:
         return "", ""

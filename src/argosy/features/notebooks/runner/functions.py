@@ -1,7 +1,7 @@
-"""Functions of a notebook that give nothing, where something is made of what they give.
+"""Finds functions of a notebook that return nothing although their result is used.
 
-In: syntax trees of cells. Out: calls whose value is None by mistake. Never: minds a function that is called for what it
-does, and not for what it gives: that is what most functions of notebooks are.
+In: syntax trees of cells. Out: calls whose value is None by mistake. Never: reports a function that is called for its
+side effects, as most functions of notebooks are.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
 def defined(trees: Iterable[ast.Module]) -> dict[str, Gives]:
-    """What each function gives, by its name. One that is made twice, decorated or replaced is not judged."""
+    """Map function names to what they return. Skips functions that are redefined, decorated or shadowed."""
     found: dict[str, Gives] = {}
     unclear: set[str] = set()
     for tree in trees:
@@ -32,7 +32,7 @@ def defined(trees: Iterable[ast.Module]) -> dict[str, Gives]:
 
 
 def _other_meanings(node: ast.AST, tree: ast.Module) -> Iterator[str]:
-    """Names that mean something else than a function of the notebook, at least somewhere."""
+    """Names that are also bound to something other than a function of the notebook."""
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
         yield node.id
     elif isinstance(node, ast.arg):
@@ -50,7 +50,7 @@ def gives(function: Function) -> Gives:
     returned = [node for node in own if isinstance(node, ast.Return)]
     falls = not _ends(function.body)
     if not any(_is_value(each) for each in returned):
-        # `return None`, in so many words, is meant; a stub that only raises gives nothing either way
+        # an explicit `return None` is intended; a stub that only raises returns nothing either way
         return "nothing" if falls or any(each.value is None for each in returned) else "value"
     is_optional = function.returns is not None and "None" in _text(function.returns) + _text_optional(function.returns)
     if not is_optional and (falls or any(each.value is None for each in returned)):
@@ -59,7 +59,7 @@ def gives(function: Function) -> Gives:
 
 
 def uses(tree: ast.Module, names: Mapping[str, Gives]) -> Iterator[tuple[ast.AST, str]]:
-    """Calls of these functions whose value goes somewhere."""
+    """Calls of these functions whose value is used."""
     parents = parents_of(tree)
     for node in ast.walk(tree):
         called = node.func if isinstance(node, ast.Call) else None
@@ -72,7 +72,7 @@ def parents_of(tree: ast.AST) -> dict[ast.AST, ast.AST]:
 
 
 def is_used(node: ast.AST, parents: Parents) -> bool:
-    """Does something become of its value? What is handed on unseen (returned, by a lambda) is not use."""
+    """True if the value of the node is used. Passing it on (return, lambda) does not count."""
     parent = parents.get(node)
     if parent is None or isinstance(parent, ast.Expr | ast.Return | ast.Lambda | ast.Yield):
         return False
@@ -88,7 +88,7 @@ def is_used(node: ast.AST, parents: Parents) -> bool:
 
 
 def _own(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """What stands in a function itself, and not in one inside of it."""
+    """Nodes of a function body without those of nested functions."""
     for node in body:
         yield node
         if not isinstance(node, _INNER):
@@ -108,7 +108,7 @@ def _text_optional(node: ast.AST) -> str:
 
 
 def _ends(body: list[ast.stmt]) -> bool:
-    """Can nothing after it be reached?"""
+    """True if no statement after the body can be reached."""
     return any(map(_ends_here, body))
 
 

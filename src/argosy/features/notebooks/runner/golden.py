@@ -1,7 +1,7 @@
-"""An executed notebook beside its golden one.
+"""Compares an executed notebook with its golden notebook.
 
-In: two notebooks as plain data, and how to compare them. Out: what `status.comparisonResult` says. Never: compares the
-code of a cell, for what it shows is what counts; counts a cell that its author left out as different.
+In: two notebooks as plain data, and comparison settings. Out: the content of `status.comparisonResult`. Never: compares
+the source of a code cell (only outputs count); counts a cell that its author excluded as different.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from argosy.features.notebooks.runner.normalization import Match, Normalizer
 from argosy.features.notebooks.runner.order import Comparison
 
 MOST_TEXT, MOST_DIFF, CUT = 500, 1000, "... (truncated)"
-MOST_DIFFS: Final = 100  # that a status can hold; all of them are counted
-MOST_READ: Final = 20_000  # characters that are looked at for a diff of lines
+MOST_DIFFS: Final = 100  # limit of the job status; all of them are counted
+MOST_READ: Final = 20_000  # characters read for a line diff
 MOST_ALIGNED: Final = 2_000  # cells
 Severity = Literal["minor", "major", "critical"]
 Place = tuple[int, Cell]
@@ -39,7 +39,7 @@ Place = tuple[int, Cell]
 
 @dataclass(frozen=True)
 class Difference:
-    """One cell that is not as it was; its index is that of the executed notebook, or, if it is gone, of the golden."""
+    """A cell that differs; index in the executed notebook, or in the golden one if the cell is missing."""
 
     cell: int
     cell_type: str
@@ -64,7 +64,7 @@ class Compared:
     strategy: str
     total: int
     near: int  # cells that match within the tolerance
-    left_out: int  # cells that their author does not want compared
+    left_out: int  # cells that their author excluded
     differences: tuple[Difference, ...]
     note: str = ""
 
@@ -73,7 +73,7 @@ class Compared:
         return self.total - len(self.differences)
 
     def as_wire(self) -> dict[str, Any]:
-        """The shape of `status.comparisonResult`."""
+        """The content of `status.comparisonResult`."""
         return {
             "strategy": self.strategy,
             "result": "failed" if self.differences else "matched",
@@ -85,7 +85,7 @@ class Compared:
 
 
 def compare(executed: Notebook, golden: Notebook, settings: Comparison) -> dict[str, Any]:
-    """Raises ValueError, with a sentence, if the settings have a pattern that is none."""
+    """Raises ValueError if a timestamp pattern is not a regular expression."""
     return compared(executed, golden, settings).as_wire()
 
 
@@ -95,7 +95,7 @@ def failure_message(result: dict[str, Any]) -> str:
 
 
 def normalizer(settings: Comparison) -> Normalizer:
-    """Raises ValueError, with a sentence."""
+    """Raises ValueError if a timestamp pattern is not a regular expression."""
     return Normalizer.of(
         exact=settings.strategy == "exact",
         tolerance=settings.tolerance,
@@ -121,7 +121,7 @@ def compared(executed: Notebook, golden: Notebook, settings: Comparison) -> Comp
 
 
 def _compared_cells(notebook: Notebook) -> list[Place]:
-    """Raw cells show nothing, and the wire has no word for them; parameters of papermill are those of one run."""
+    """Cells to compare. Raw cells have no output, and injected parameters belong to one run only."""
     kept = [(index, cell) for index, cell in numbered(notebook) if type_of(cell) in ("code", "markdown")]
     return [(index, cell) for index, cell in kept if INJECTED not in tags_of(cell)]
 
@@ -131,12 +131,12 @@ def _note(golden: Notebook, executed: Notebook) -> str:
         return any(outputs_of(cell) for _, cell in numbered(notebook))
 
     if has_outputs(executed) and not has_outputs(golden):
-        return "the golden notebook has no outputs; save it with them, or accept those of this run"
+        return "the golden notebook has no outputs; save it with outputs, or accept the outputs of this run"
     return ""
 
 
 def _paired(golden: list[Place], executed: list[Place]) -> Iterator[tuple[Place | None, Place | None]]:
-    """By index; a cell that was put in or taken out shifts none of the others."""
+    """Pair cells by content, so that an inserted or removed cell does not shift the others."""
     if max(len(golden), len(executed)) > MOST_ALIGNED:
         yield from zip_longest(golden, executed)
         return
@@ -161,9 +161,9 @@ def _differing(was: Place | None, now: Place | None, how: Normalizer, settings: 
         index, cell = was or now or (0, {})
         text = source_of(cell)
         if was is None:
-            why = "the golden notebook has no such cell"
+            why = "the golden notebook does not have this cell"
             return Difference(index, type_of(cell), "extra_cell", "major", "", text, why)
-        return Difference(index, type_of(cell), "missing_cell", "major", text, "", "the cell is gone")
+        return Difference(index, type_of(cell), "missing_cell", "major", text, "", "the cell is missing")
     index, cell = now
     if type_of(was[1]) != type_of(cell):
         why = f"is a {type_of(cell)} cell, was a {type_of(was[1])} cell"
@@ -200,7 +200,9 @@ def _code(index: int, was: Cell, now: Cell, how: Normalizer, settings: Compariso
 
 
 def _all_shown(golden: Sequence[Shown], found: Sequence[Shown], how: Normalizer, *, with_counts: bool) -> Outcome:
-    """The worst of all; a thing more or less makes everything after it another, so that is told first."""
+    """The worst comparison of all outputs. A different number of outputs is reported first, because it shifts all later
+    ones.
+    """
     if len(golden) != len(found):
         why = f"has {_counted(found)}, had {_counted(golden)}"
         return Outcome(Match.OTHER, why, is_structure=_raises(golden) or _raises(found))

@@ -1,6 +1,6 @@
-"""All judges of one run, in the order in which they look.
+"""Validates one run: source rules, silent failures, expectations, golden comparison.
 
-In: a notebook before it runs, a kernel after each cell, the run when it is over. Out: a verdict. Never: inserts a cell.
+In: a notebook before it runs, each cell after it ran, the finished run. Out: a ValidationResult. Never: inserts a cell.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Tell = Callable[[Mapping[str, Any]], None]
 
 
 class Judge:
-    """`tell` hears of each finding as soon as there is one."""
+    """Validates a run; `tell` receives each finding as soon as it exists."""
 
     def __init__(
         self,
@@ -33,7 +33,9 @@ class Judge:
         self._watch = Watch({}, validation)
 
     def before(self, notebook: Mapping[str, Any]) -> Verdict | None:
-        """What keeps it from being run at all. Raises OrderError if it could not be compared afterwards."""
+        """Return a result if the notebook must not run. Raises RunRequestError if it could not be compared after the
+        run.
+        """
         try:
             golden.normalizer(self._comparison)
         except ValueError as problem:
@@ -47,7 +49,7 @@ class Judge:
         return self._watch.question(index)
 
     def after_cell(self, index: int, cell: Mapping[str, Any], said: str) -> None:
-        """A look at what it made and showed."""
+        """Inspect the values and outputs of the cell."""
         self._say(self._watch.after(index, cell, said))
 
     def verdict(self, ran: Ran) -> Verdict:
@@ -60,7 +62,9 @@ class Judge:
         return Verdict(error, category, comparison, self._watch.wire())
 
     def _compared(self, ran: Ran) -> dict[str, Any] | None:
-        """Cells after the one that failed show what was saved with them, so nothing can be said of them."""
+        """Compare with the golden notebook. After a failure the later cells have saved outputs only, so nothing is
+        compared.
+        """
         if self._golden is None:
             return None
         if ran.failure is not None:

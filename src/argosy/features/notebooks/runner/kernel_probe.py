@@ -1,7 +1,7 @@
-"""Asked inside of a kernel, after a cell: what did it make?
+"""Code that runs inside the kernel after a cell and describes the values that the cell assigned.
 
-In: the names that the cell assigns. Out: JSON about their values. Never: changes or keeps a value; needs a library.
-This text is sent to the kernel as it is, so it stands alone, and is written for older Pythons too.
+In: the names that the cell assigns. Out: JSON about their values. Never: changes or keeps a value; needs a library. The
+source of this module is sent to the kernel as text, so it imports nothing of argosy and supports older Pythons.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ import json
 import math
 from typing import Any
 
-MOST_ITEMS = 2000000  # what is larger is not searched
-MOST_LISTED = 100000  # of a list, which is slower to look through
+MOST_ITEMS = 2000000  # larger values are not scanned
+MOST_LISTED = 100000  # lists are slower to scan
 MOST_COLUMNS = 200
 MOST_NAME = 100
 INFINITY = float("inf")
 
 
 def answer(namespace: dict[str, Any], names: list[str]) -> str:
-    """All that is asked after one cell."""
+    """JSON about the assigned values, the result of the cell and the exit code of its last command."""
     missing = object()
     values = {}
     for name in names:
@@ -26,7 +26,7 @@ def answer(namespace: dict[str, Any], names: list[str]) -> str:
         if value is not missing:
             values[name] = facts(value)
     shown, typed = namespace.get("Out"), namespace.get("In")
-    count = len(typed) - 1 if isinstance(typed, list) else -1  # this cell is the last that was typed
+    count = len(typed) - 1 if isinstance(typed, list) else -1  # this cell is the last entry of In
     shown = shown.get(count, missing) if isinstance(shown, dict) else missing
     status = namespace.get("_exit_code")
     return json.dumps(
@@ -39,7 +39,7 @@ def answer(namespace: dict[str, Any], names: list[str]) -> str:
 
 
 def facts(value: Any) -> dict[str, Any]:
-    """What can be said of a value without harm; a value that cannot be asked has a type at least."""
+    """Describe a value without side effects; a value that raises has at least a type."""
     kind = type(value)
     found: dict[str, Any] = {"type": kind.__name__, "module": str(getattr(kind, "__module__", ""))}
     try:
@@ -86,7 +86,7 @@ def _items(values: Any, found: dict[str, Any]) -> None:
 
 
 def _parts(items: Any, found: dict[str, Any]) -> None:
-    """Metrics by name: which of them is no number?"""
+    """Find the metrics of a dict that are not finite numbers."""
     bad = {}
     for name, value in items:
         if isinstance(value, float) and not math.isfinite(value):
@@ -101,7 +101,7 @@ def _shaped(value: Any, found: dict[str, Any]) -> None:
         size *= each
     found["shape"], found["size"] = shape, size
     if size == 0 or size > MOST_ITEMS or found["module"].startswith("dask"):
-        return  # nothing to see, too much, or not computed yet
+        return  # empty, too large, or not computed yet
     if hasattr(value, "columns") and len(shape) == 2:
         _frame(value, found)
     elif hasattr(value, "isna"):

@@ -1,7 +1,7 @@
-"""A kernel for one run: the interpreter that runs the runner, spoken to through sockets in a folder of its own.
+"""Kernel of one run: the interpreter that runs the runner, reached through sockets in a private folder.
 
-In: a folder that nobody else may enter, a kernel's name or none. Out: a kernel's manager. Never: a port of the machine;
-the user's Jupyter or IPython folders, unless a kernel of theirs is asked for by name.
+In: a private folder, and the name of a kernel or "". Out: a kernel manager. Never: opens a network port; uses the
+user's Jupyter or IPython folders, unless a kernel is requested by name.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from jupyter_client.manager import AsyncKernelManager
 from argosy.features.notebooks.runner.order import OrderError
 
 OURS: Final = "python3"
-LONGEST: Final = 90  # bytes of a socket's path: the kernel of the system takes 107, and names are added
-# As ipykernel_launcher, with less patience: at its end, a thread may wait for one that has ended already, and a kernel
-# that takes too long is killed before it has flushed the files that its notebook left open.
+LONGEST: Final = 90  # bytes of a socket path: Linux allows 107, and names are appended
+# Like ipykernel_launcher with a shorter flush timeout: at exit, a thread may wait for one that has already ended, and
+# a kernel that takes too long is killed before it has flushed the files that its notebook left open.
 LAUNCH: Final = (
     "import sys; del sys.path[0]; from ipykernel import iostream, kernelapp; "
     "iostream.OutStream.flush_timeout = 0.3; kernelapp.launch_new_instance()"
@@ -32,15 +32,16 @@ LOG: Final = "kernel.log"
 
 
 class _Specs(KernelSpecManager):
-    """Knows one kernel, and looks for no other."""
+    """Offers the runner's own interpreter as the only kernel."""
 
     def get_kernel_spec(self, kernel_name: str) -> Any:
         return KernelSpec(argv=[sys.executable, *COMMAND], display_name="Python 3", language="python")
 
 
 class _Kernel(AsyncKernelManager):
-    """Asks a kernel to end, and does not interrupt it first: one that is about to rest may miss the request then, and
-    seconds are lost until it is killed."""
+    """Shuts a kernel down without interrupting it first: an idle kernel may then miss the shutdown request, and seconds
+    are lost until it is killed.
+    """
 
     async def _async_interrupt_kernel(self) -> None:
         return None
@@ -48,7 +49,7 @@ class _Kernel(AsyncKernelManager):
 
 @contextmanager
 def place() -> Iterator[Path]:
-    """A folder for sockets, which only this user may enter."""
+    """Create a folder for sockets that only this user can enter."""
     usual = tempfile.gettempdir()
     parent = usual if len(os.fsencode(usual)) < LONGEST - 20 else "/tmp"  # noqa: S108
     with tempfile.TemporaryDirectory(prefix="nb-", dir=parent, ignore_cleanup_errors=True) as folder:
@@ -56,7 +57,7 @@ def place() -> Iterator[Path]:
 
 
 def manager(folder: Path, name: str = "") -> AsyncKernelManager:
-    """Not started yet. Raises OrderError where there is no kernel of that name."""
+    """Create a kernel manager without starting it. Raises RunRequestError if no kernel has that name."""
     found = _Kernel(
         kernel_name=name or OURS,
         kernel_spec_manager=KernelSpecManager() if name else _Specs(),
@@ -69,22 +70,22 @@ def manager(folder: Path, name: str = "") -> AsyncKernelManager:
     except NoSuchKernel:
         spec = None
     if spec is None:
-        raise OrderError(f"kernel {name}: is not installed here; install it, or leave the name out")
+        raise OrderError(f"kernel {name}: is not installed; install it, or omit the kernel name")
     return found
 
 
 def check_language(metadata: Mapping[str, Any], name: str) -> None:
-    """Raises OrderError where cells are written for another language than that of our own kernel."""
+    """Raises RunRequestError if the notebook is not written in Python and no other kernel is requested."""
     spec, info = metadata.get("kernelspec") or {}, metadata.get("language_info") or {}
     language = str(spec.get("language") or info.get("name") or "python")
     if not name and language.lower() not in ("python", "ipython"):
         asked = spec.get("name") or language
-        what = f"the notebook is written in {language}, and a job's kernel is that of Python"
+        what = f"the notebook is written in {language}, but jobs use a Python kernel"
         raise OrderError(f"{what}; write it in Python, or run it by hand with --kernel {asked}")
 
 
 def environment(folder: Path, given: Mapping[str, str]) -> dict[str, str]:
-    """Ours and what is given, with IPython's files in the run's own folder."""
+    """The runner's environment and `given`, with IPython's files in the folder of the run."""
     return {
         **os.environ,
         **given,

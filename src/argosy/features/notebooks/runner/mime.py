@@ -1,7 +1,7 @@
-"""Outputs of two cells, each by what it is: text, tables, JSON, pictures.
+"""Compares the outputs of two cells by MIME type: text, tables, JSON, images.
 
-In: the outputs of a golden cell and of an executed one. Out: how nearly they are the same, and where they are not.
-Never: compares what only a run knows (ids, addresses, metadata of pictures), unless it must be exact.
+In: the outputs of a golden cell and of an executed cell. Out: how closely they match, and where they differ. Never:
+compares parts that change with every run (ids, addresses, image metadata), unless the comparison is exact.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from argosy.features.notebooks.runner.pictures import shown_by, size_of
 
 Output = Mapping[str, Any]
 
-WIDGET: Final = "application/vnd.jupyter.widget-view+json"  # names a widget of that one run
+WIDGET: Final = "application/vnd.jupyter.widget-view+json"  # the id of a widget in one run
 _RANDOM_IDS: Final = re.compile(
     r"""\b(?:id|for|href|clip-path|aria-labelledby|xlink:href)\s{0,9}=\s{0,9}(?:"[^"]{0,500}"|'[^']{0,500}')"""
     r"""|url\(#[^)]{0,200}\)|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|<dc:date>[^<]*</dc:date>""",
 )
-MOST_MARKUP: Final = 200_000  # characters; more is compared as text, for reading tags of it takes too long
-_UNTOLD: Final = frozenset({"uid", "uuid", "model_id", "display_id", "element_id"})  # keys of JSON
+MOST_MARKUP: Final = 200_000  # characters; longer markup is compared as text, because parsing it takes too long
+_UNTOLD: Final = frozenset({"uid", "uuid", "model_id", "display_id", "element_id"})  # JSON keys that are not compared
 
 
 @dataclass(frozen=True)
 class Shown:
-    """One thing that a cell shows: all of a stream, a bundle of MIME types, or an error."""
+    """One comparable output of a cell: a whole stream, a MIME bundle, or an error."""
 
     kind: str  # stdout, stderr, execute_result, display_data, error
     parts: Mapping[str, Any] = field(default_factory=dict)
     count: int | None = None
 
     def text(self) -> str:
-        """As people read it."""
+        """The output as text for people."""
         for name in ("text", "text/plain", "text/markdown", "text/latex", "text/html"):
             if name in self.parts:
                 return text_of(self.parts[name])
@@ -56,7 +56,7 @@ class Outcome:
 
 
 def shown(outputs: Sequence[Output], ignored: Sequence[str] = ()) -> list[Shown]:
-    """What is compared: each stream as a whole, for how its pieces fall is chance; then the rest in its order."""
+    """Outputs to compare: streams as a whole, because chunk boundaries are random, then the others in order."""
     streams: dict[str, list[str]] = {}
     others: list[Shown] = []
     for output in outputs:
@@ -88,9 +88,9 @@ def compare_shown(golden: Shown, found: Shown, how: Normalizer, *, with_counts: 
     if with_counts and golden.count != found.count:
         return Outcome(Match.OTHER, f"execution count is {found.count}, was {golden.count}")
     if gone := sorted(golden.parts.keys() - found.parts.keys()):
-        return Outcome(Match.OTHER, f"has no {', '.join(gone)} any more", is_structure=True)
+        return Outcome(Match.OTHER, f"has no {', '.join(gone)} any longer", is_structure=True)
     if new := sorted(found.parts.keys() - golden.parts.keys()):
-        return Outcome(Match.OTHER, f"has {', '.join(new)}, which the golden one has not", is_structure=True)
+        return Outcome(Match.OTHER, f"has {', '.join(new)}, which the golden output does not have", is_structure=True)
     outcomes = [_compare_part(name, golden.parts[name], found.parts[name], how) for name in golden.parts]
     return max(outcomes, key=lambda each: each.match, default=Outcome())
 
@@ -105,7 +105,7 @@ def _compare_part(mime: str, golden: Any, found: Any, how: Normalizer) -> Outcom
             return Outcome()
         match = _comparer(mime, how.exact)(golden, found, how)
     except RecursionError:
-        return Outcome(Match.OTHER, f"{mime} is nested too deeply to be compared")
+        return Outcome(Match.OTHER, f"{mime} is nested too deeply to compare")
     why = "" if match < Match.SPACED else f"{mime} differs{_sizes(mime, golden, found)}"
     return Outcome(match, why)
 
@@ -169,7 +169,7 @@ def _parsed(content: Any) -> Any:
 
 
 def compare_values(golden: Any, found: Any, how: Normalizer) -> Match:
-    """Plain data: numbers by the tolerance, texts by what they say, everything else by its structure."""
+    """Compare plain data: numbers within the tolerance, strings normalized, everything else by structure."""
     if isinstance(golden, bool) or isinstance(found, bool) or golden is None or found is None:
         return Match.SAME if golden is found else Match.OTHER
     if isinstance(golden, int | float) and isinstance(found, int | float):
@@ -187,7 +187,7 @@ def compare_values(golden: Any, found: Any, how: Normalizer) -> Match:
 
 
 class _Visible(HTMLParser):
-    """Tags and texts; what styles, scripts and ids say is how a run made it, not what it shows."""
+    """Collects tags and texts of markup; styles, scripts and ids are not visible and are dropped."""
 
     def __init__(self) -> None:
         super().__init__()

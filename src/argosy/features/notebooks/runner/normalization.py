@@ -1,6 +1,6 @@
-"""Texts without what differs from run to run, and numbers that are compared as numbers.
+"""Normalizes texts for comparison and compares numbers with a tolerance.
 
-In: two texts. Out: whether they say the same, and how nearly. Never: hides a number because of what stands behind it.
+In: two texts. Out: how closely they match. Never: hides a number because of the words around it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TIMESTAMP, ADDRESS, CELL_FILE = "[TIMESTAMP]", "[ADDRESS]", "[CELL]"
 _CLOCK = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?"
 _TIMED = r"(?:execution|elapsed|wall|cpu|run|total|training|user|sys) ?times?|elapsed|duration|took|finished in|done in"
 _UNITS = r"(?:nanoseconds?|microseconds?|milliseconds?|seconds?|secs?|minutes?|mins?|hours?|ns|[uµμ]s|ms|s|m|h)\b"
-_AMOUNT = r"\d{1,15}(?:\.\d{1,15})?"  # bounded, as all of these: an output of a million digits must not take minutes
+_AMOUNT = r"\d{1,15}(?:\.\d{1,15})?"  # bounded, like all patterns here: long outputs must not take minutes
 _LENGTH = rf"(?<![\w.]){_AMOUNT} ?{_UNITS}(?:,? ?{_AMOUNT} ?{_UNITS}){{0,9}}"
 _GAP = r"\s{0,9}[:=]?\s{0,9}"
 _EPOCH = r"(?:1\d{9}|[23]\d{9}|4[01]\d{8})"
@@ -26,12 +26,12 @@ _TIMES: Final = (
     rf"\b\d{{4}}-\d{{2}}-\d{{2}}[T ]{_CLOCK}(?: ?(?:Z|UTC|GMT|[+-]\d{{2}}:?\d{{2}}))?",
     rf"\b\d{{1,2}}/\d{{1,2}}/\d{{4}},? {_CLOCK}(?: ?[AP]M)?",
     rf"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? \w{{3}} +\d{{1,2}} {_CLOCK}(?: \w+)? \d{{4}}",
-    # A length of time only where the text says that it is one: "loss 0.5s" might be anything, and is compared.
+    # A duration only where the text says so: "loss 0.5s" may be anything, and is compared.
     rf"(?i:\b(?:{_TIMED})(?: time)?(?: is| was| of)?{_GAP}(?:{_LENGTH}|\d{{1,3}}:{_CLOCK}|{_CLOCK}))",
     r"\bCPU times: user [^\n]{0,120}",
     rf"{_LENGTH} ± {_LENGTH} per loop.{{0,200}}",
-    r"\[[\d:?]{1,12}<[\d:?]{1,12},[^\]]{0,80}\]",  # what progress bars say of time
-    # Seconds or milliseconds since 1970 as a clock gives them, or where the text says so; an amount is none.
+    r"\[[\d:?]{1,12}<[\d:?]{1,12},[^\]]{0,80}\]",  # timing part of progress bars
+    # Unix time in seconds or milliseconds as clocks print it, or where the text says so; plain amounts are compared.
     rf"(?<![\w.]){_EPOCH}\.\d{{3,}}\b",
     rf"(?i:\b(?:time|timestamp|epoch|date|at)s?\"?'?{_GAP}){_EPOCH}(?:\d{{3}})?\b",
 )
@@ -49,16 +49,16 @@ _POSIX_CLASS: Final = re.compile(r"\[:\^?\w+:\]")
 
 
 class Match(IntEnum):
-    """How nearly two things are the same; the worst of parts is that of the whole."""
+    """How closely two values match; the worst match of the parts is that of the whole."""
 
     SAME = 0
-    NEAR = 1  # numbers that differ within the tolerance
+    NEAR = 1  # numbers differ within the tolerance
     SPACED = 2  # only white space differs
     OTHER = 3
 
 
 def pattern_problems(patterns: Iterable[str]) -> list[str]:
-    """What is wrong with patterns of users, in sentences; they must not surprise anybody in the middle of a run."""
+    """Describe invalid patterns of users, so that they fail before the run and not in the middle of it."""
     problems = []
     for number, pattern in enumerate(patterns):
         which = f"customTimestampPatterns[{number}]"
@@ -68,13 +68,13 @@ def pattern_problems(patterns: Iterable[str]) -> list[str]:
         try:
             re.compile(pattern)
         except re.error as error:
-            problems.append(f"{which}: {pattern!r} is no regular expression ({error}); correct it")
+            problems.append(f"{which}: {pattern!r} is not a regular expression ({error}); correct it")
     return problems
 
 
 @dataclass(frozen=True)
 class Normalizer:
-    """How texts are compared: exactly, or by what they say."""
+    """Compares texts exactly, or after normalization."""
 
     exact: bool = False
     tolerance: float = 0.0001
@@ -82,14 +82,14 @@ class Normalizer:
 
     @classmethod
     def of(cls, *, exact: bool, tolerance: float, hide_times: bool, patterns: Sequence[str]) -> Normalizer:
-        """Raises ValueError with a sentence if a pattern is not a regular expression."""
+        """Raises ValueError if a pattern is not a regular expression."""
         if problems := pattern_problems(patterns):
             raise ValueError("; ".join(problems))
         times = [*(_TIMES if hide_times else ()), *patterns]
         return cls(exact, tolerance, tuple(re.compile(each) for each in times))
 
     def text(self, written: str) -> str:
-        """What it says: no times, addresses or colours, and what a progress bar wrote last."""
+        """Remove times, addresses and colour codes, and keep the last state of progress bars."""
         if self.exact:
             return written
         shown = _as_shown(_COLOURS.sub("", written))
@@ -111,7 +111,7 @@ class Normalizer:
             return Match.SAME
         if self.exact:
             return Match.OTHER
-        # Whole numbers count things: a row more is a row more, however many there are.
+        # Integers are counts: one row more is a difference, however many rows there are.
         if float(golden).is_integer() and float(found).is_integer() and isinstance(golden, int):
             return Match.OTHER
         near = math.isclose(golden, found, rel_tol=self.tolerance, abs_tol=self.tolerance)
@@ -129,7 +129,7 @@ class Normalizer:
 
 
 def _as_shown(text: str) -> str:
-    """What a terminal would show: a line that is written over is gone."""
+    """Resolve carriage returns as a terminal does: overwritten text is dropped."""
     if "\r" not in text:
         return text
     lines = text.replace("\r\n", "\n").split("\n")
@@ -141,7 +141,7 @@ def _squeezed(text: str) -> str:
 
 
 def _parts(text: str) -> list[str | float | int]:
-    """Numbers, and the words between them; columns and brackets move when a number gets a digit more."""
+    """Split into numbers and the words between them; columns and brackets may move when a number gets longer."""
     parts: list[str | float | int] = []
     end = 0
     for found in _TOKEN.finditer(text):

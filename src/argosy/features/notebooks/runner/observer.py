@@ -1,12 +1,13 @@
-"""All that is noticed about one run, from before the first cell to after the last.
+"""Collects the findings of one run, from before the first cell to after the last.
 
-In: a notebook, each cell as it ends, what the kernel answers. Out: findings, and what they mean. Never: asks a kernel.
+In: a notebook, each cell after it ran, the kernel's answers. Out: findings, and the failure they cause. Never: talks to
+a kernel.
 
-    watch = Watch(notebook, validation)
-    watch.before()                              findings of the source
-    expression = watch.question(index)          evaluated right after the cell; "": nothing to ask
-    watch.after(index, cell, said)              findings of a cell that ran; `said` is the text of the expression
-    watch.finish(); watch.failure               a sentence and a category; both empty if nothing blocks
+    observer = RunObserver(notebook, validation)
+    observer.check_source()                       findings of the source
+    expression = observer.build_question(index)   evaluated right after the cell; "": nothing to evaluate
+    observer.check_cell(index, cell, reply)       findings of a cell that ran; `reply` is the value of the expression
+    observer.finish(); observer.failure           message and category; both empty if nothing blocks
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Watch:
         self.findings: list[Finding] = []
         self._validation = validation
         self._reading = Reading.of(notebook)
-        # The run writes its outputs into these very cells.
+        # The run writes its outputs into these same cells.
         self._stored = dict(numbered(deepcopy(notebook) if validation.check_output_types else notebook))
         self._made = {index: assigned(tree) for index, tree in self._reading.trees}
         self._sources = {cell.index: cell.source for cell in self._reading.cells}
@@ -38,7 +39,7 @@ class Watch:
         self._before: dict[str, Mapping[str, Any]] = {}
         self._incomplete: set[str] = set()
         self._met: set[int] = set()
-        self._has_asked = self._is_known = False  # whether the kernel was asked just now, and answered the last time
+        self._has_asked = self._is_known = False  # the kernel was asked after this cell; it answered last time
 
     def before(self) -> list[Finding]:
         wrong = expectations.problems(self._validation.expected, len(self._stored))
@@ -52,14 +53,14 @@ class Watch:
         return silent_failures.question(self._made[index], is_known=self._is_known)
 
     def _is_telling(self, index: int) -> bool:
-        """Can its values be a surprise? Asking takes a moment, and most cells assign nothing."""
+        """True if the values of the cell can be surprising. Asking takes time, and most cells assign nothing."""
         made = any(how != "literal" for how, _ in self._made[index].values())
         return self._validation.detect_silent_failures and (
             made or silent_failures.gives_commands(self._sources[index])
         )
 
     def after(self, index: int, cell: Cell, said: str) -> list[Finding]:
-        """`cell` has its outputs; `said` is what the kernel replied to the question, "" if nobody asked."""
+        """Check a cell that has its outputs; `said` is the kernel's reply to the question, "" if none was asked."""
         answered = silent_failures.answer(said)
         self._is_known = bool(answered) if self._has_asked else self._is_known
         found = list(silent_failures.shown_by_cell(index, cell, answered.get("exit"), self._validation))
@@ -78,11 +79,11 @@ class Watch:
         return self._keep(found)
 
     def finish(self) -> list[Finding]:
-        """What is expected of cells that never ran."""
+        """Report expectations of cells that did not run."""
         waiting = [
             each for each in self._validation.expected if each.cell in self._stored and each.cell not in self._met
         ]
-        message = "did not run, but something is expected of it"
+        message = "did not run, but an output is expected"
         return self._keep([Finding(each.cell, "error", expectations.EMPTY, message) for each in waiting])
 
     @property
@@ -90,7 +91,7 @@ class Watch:
         return failure(self.findings, self._validation.level, strict=self._validation.strict)
 
     def wire(self) -> list[dict[str, Any]]:
-        """`status.educationalFeedback`: the worst, if there are too many, in the order of the cells."""
+        """Entries of `status.educationalFeedback`: the most severe ones if there are too many, in cell order."""
         worst = sorted(self.findings, key=lambda each: -SEVERITIES.index(each.severity))[:MOST_FINDINGS]
         kept = sorted(worst, key=lambda each: each.cell)
         return [each.as_wire(with_example=self._validation.educational) for each in kept]
@@ -101,7 +102,7 @@ class Watch:
         return fresh
 
     def _given(self, index: int, answered: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """The value that a cell ends in, or else the one that it assigns last."""
+        """Facts about the value that the cell ends with, or else about the last value that it assigns."""
         if answered.get("result") is not None:
             shown: Mapping[str, Any] = answered["result"]
             return shown
@@ -119,7 +120,7 @@ class Watch:
 
 
 def _functions(reading: Reading) -> frozenset[str]:
-    """Functions of the notebook, and those that it imports from elsewhere than the standard library."""
+    """Functions of the notebook, and those that it imports from outside of the standard library."""
     found = {
         name for name, full in reading.names.short.items() if full.partition(".")[0] not in sys.stdlib_module_names
     }

@@ -1,7 +1,7 @@
-"""What the runner is told: plain values, and their JSON.
+"""Run request: the input of the runner as plain values and JSON.
 
-In: JSON, whose blocks `comparison` and `validation` are those of a job's spec, as written. Out: frozen dataclasses with
-every default filled in. Never: opens a file that it names.
+In: JSON, whose blocks `comparison` and `validation` are those of the job spec. Out: frozen dataclasses with every
+default filled in. Never: opens a file that the request names.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-STDOUT: Final = "-"  # in place of a path: events, results and the executed notebook as lines of standard output
+STDOUT: Final = "-"  # instead of a path: write events, results and the executed notebook to standard output
 MOST_CELL_BYTES, MOST_OUTPUT_BYTES = 1 << 20, 10 << 20
 SECONDS: Final = 1800.0
 LEVELS: Final = ("learning", "development", "staging", "production")
@@ -19,12 +19,12 @@ STRATEGIES: Final = ("exact", "normalized")
 
 
 class OrderError(ValueError):
-    """The order, or a file that it names, cannot be understood: which, what, and what to do."""
+    """The run request or a file that it names is invalid; the message says which, what is wrong and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How outputs are compared with those of a golden notebook: `spec.comparisonConfig`."""
+    """Settings of the golden comparison: `spec.comparisonConfig`."""
 
     strategy: str = "normalized"
     tolerance: float = 0.0001
@@ -47,11 +47,11 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a cell must have given: one of `spec.validationConfig.expectedOutputs`."""
+    """Expected output of a cell: one entry of `spec.validationConfig.expectedOutputs`."""
 
     cell: int
     type: str = ""
-    shape: str = ""  # "rows,cols"; -1 is any
+    shape: str = ""  # "rows,cols"; -1 matches any number
     least: float | None = None
     most: float | None = None
     not_empty: bool = False
@@ -70,7 +70,7 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """What is looked for besides errors: `spec.validationConfig`."""
+    """Validation settings: `spec.validationConfig`."""
 
     level: str = "development"
     strict: bool = False
@@ -102,28 +102,28 @@ class Validation:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One run. Paths are as the runner sees them; `-` for events, results or output is standard output."""
+    """Request for one run. Paths are as the runner sees them; `-` for events, results or output is standard output."""
 
     notebook: str
-    output: str = ""  # where the executed notebook goes; "": nowhere
+    output: str = ""  # path of the executed notebook; "": it is not written
     results: str = ""
     events: str = ""
-    folder: str = ""  # where cells run; "": beside the notebook
-    named: str = ""  # how results name the notebook; "": by its path
+    folder: str = ""  # working folder of the cells; "": the folder of the notebook
+    named: str = ""  # name of the notebook in the results; "": its path
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    env: Mapping[str, str] = field(default_factory=dict, repr=False)  # for the kernel alone, beside the runner's own
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)  # for the kernel only, added to the runner's own
     timeout_seconds: float = SECONDS
-    cell_timeout_seconds: float = 0.0  # 0: no less than the whole
+    cell_timeout_seconds: float = 0.0  # 0: only the timeout of the whole notebook applies
     kernel: str = ""  # "": the interpreter that runs the runner
     golden: str = ""
     comparison: Mapping[str, Any] = field(default_factory=dict)
     validation: Mapping[str, Any] = field(default_factory=dict)
     most_cell_bytes: int = MOST_CELL_BYTES
     most_output_bytes: int = MOST_OUTPUT_BYTES
-    keep_interrupted: bool = False  # an interrupted run still gives results, and the notebook as far as it ran
+    keep_interrupted: bool = False  # an interrupted run still writes results and the notebook as far as it ran
 
     def dump(self) -> str:
-        """Its JSON, without what is as always."""
+        """The request as JSON, without values that equal the default."""
         written: dict[str, Any] = {}
         for name in self.__slots__:
             value = getattr(self, name)
@@ -133,18 +133,18 @@ class Order:
 
     @classmethod
     def load(cls, text: str | bytes) -> Order:
-        """Raises OrderError."""
+        """Raises RunRequestError if the JSON or one of its values is invalid."""
         try:
             written = json.loads(text)
         except ValueError as error:
-            raise OrderError(f"order: is not JSON ({error}); write it anew") from None
+            raise OrderError(f"run request: is not JSON ({error}); create it again") from None
         if not isinstance(written, dict) or not isinstance(written.get("notebook"), str) or not written["notebook"]:
-            raise OrderError("order: names no notebook; give the path of an .ipynb file")
+            raise OrderError("run request: names no notebook; set the path of an .ipynb file")
         if unknown := sorted(set(written) - set(cls.__slots__)):
-            raise OrderError(f"order: {unknown[0]} is not known; take it away")
+            raise OrderError(f"run request: unknown field {unknown[0]}; remove it")
         for name, usual in _DEFAULTS.items():
             if name in written and not _fits(written[name], usual):
-                raise OrderError(f"order: {name} is of another type; write {usual!r}, or leave it out")
+                raise OrderError(f"run request: {name} has the wrong type; use a value like {usual!r}, or omit it")
         found = cls(**written)
         found.compares(), found.validates()
         return found
@@ -176,13 +176,13 @@ def _number(written: Mapping[str, Any], name: str, usual: float) -> float:
     try:
         return usual if value in (None, "") else float(str(value))
     except ValueError:
-        raise OrderError(f"{name}: {value!r} is no number; write one, such as {usual}") from None
+        raise OrderError(f"{name}: invalid number {value!r}: expected a number such as {usual}") from None
 
 
 def _one_of(known: Sequence[str], written: Mapping[str, Any], name: str, usual: str) -> str:
     value = str(written.get(name) or usual)
     if value not in known:
-        raise OrderError(f"{name}: {value!r} is not known; choose among {', '.join(known)}")
+        raise OrderError(f"{name}: unknown value {value!r}; choose one of: {', '.join(known)}")
     return value
 
 

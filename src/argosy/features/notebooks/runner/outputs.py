@@ -1,6 +1,7 @@
-"""Outputs that stay small, whatever a cell prints.
+"""Limits the size of cell outputs.
 
-In: outputs as they come. Out: the same until a limit of bytes, then one sentence. Never: keeps what is cut.
+In: outputs as they arrive. Out: the same outputs up to a limit in bytes, then one note. Never: keeps output beyond the
+limit.
 """
 
 from __future__ import annotations
@@ -9,11 +10,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-CUT: Final = "... (cut: a cell may give {cell} bytes of output, a notebook {total})\n"
+CUT: Final = "... (truncated: the limit is {cell} bytes of output per cell and {total} per notebook)\n"
 
 
 class Allowance:
-    """What cells may still give. Streams are one output each as long as nothing comes between."""
+    """Counts the bytes that cells may still output. A stream is one output as long as nothing comes between."""
 
     def __init__(self, cell: int, total: int) -> None:
         self._cell, self._total = cell, total
@@ -21,7 +22,7 @@ class Allowance:
         self._is_cut: set[int] = set()
 
     def take(self, index: int, output: Mapping[str, Any]) -> dict[str, Any] | None:
-        """What is to be kept of it, if anything."""
+        """The part of the output to keep; None if the limit was already reached."""
         room = self._room(index)
         size = weight(output)
         if size <= room:
@@ -38,7 +39,7 @@ class Allowance:
         return {"output_type": "stream", "name": str(output.get("name") or "stdout"), "text": text}
 
     def fits(self, index: int, output: Mapping[str, Any]) -> bool:
-        """Whether it may take the place of an earlier one."""
+        """True if the output fits in place of an earlier one."""
         return weight(output) <= self._room(index)
 
     def cleared(self, index: int) -> None:
@@ -57,7 +58,7 @@ def weight(output: Mapping[str, Any]) -> int:
 
 
 def merge(outputs: list[Any], output: dict[str, Any]) -> bool:
-    """Add a stream's text to the last output if that is the same stream's; whether it was."""
+    """Append stream text to the last output if that is the same stream; returns True if it was."""
     last = outputs[-1] if outputs else {}
     is_same = output.get("output_type") == "stream" == last.get("output_type") and output["name"] == last.get("name")
     if is_same:
@@ -66,7 +67,7 @@ def merge(outputs: list[Any], output: dict[str, Any]) -> bool:
 
 
 def text_of(outputs: Sequence[Mapping[str, Any]]) -> str:
-    """What a person would read, as plain text: pictures and pages are named, not shown."""
+    """Outputs as plain text for people; images and HTML are named, not shown."""
     found: list[str] = []
     for output in outputs:
         kind = output.get("output_type")

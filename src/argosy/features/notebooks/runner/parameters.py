@@ -1,7 +1,7 @@
-"""Parameters of a notebook, in the convention of papermill: a code cell with the tag `parameters` holds the defaults.
+"""Parameters of a notebook in the convention of papermill: a code cell with the tag `parameters` holds the defaults.
 
-In: a notebook, values. Out: the notebook with the values assigned in that very cell, so that no cell has another index.
-Never: runs a cell; guesses what a name means.
+In: a notebook and values. Out: the notebook with the values assigned in that same cell, so that cell indexes do not
+change. Never: runs a cell; guesses the meaning of a name.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any, Final
 
 TAG, INJECTED = "parameters", "injected-parameters"
 HEADING: Final = "# Parameters"
-UNDECLARED: Final = "the notebook declares no such name"
+UNDECLARED: Final = "the notebook does not declare it"
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """One parameter, as the cell declares it: `name: type = default  # about`."""
+    """A parameter as the cell declares it: `name: type = default # about`."""
 
     name: str
     default: str
@@ -30,7 +30,7 @@ class Declared:
 
 
 def declared(notebook: Mapping[str, Any]) -> list[Declared]:
-    """What the cell with the tag declares, in its order; nothing where there is none, or it is not plain Python."""
+    """Parameters that the tagged cell declares, in order; empty without such a cell, or if it is not plain Python."""
     cell = _tagged(notebook, TAG)
     if cell is None:
         return []
@@ -49,7 +49,9 @@ def declared(notebook: Mapping[str, Any]) -> list[Declared]:
 
 
 def inject(notebook: dict[str, Any], values: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """Assign the values in the notebook's own cell; else what is to be run before the first one. Then what was odd."""
+    """Assign the values in the notebook's tagged cell. Returns code to run before the first cell if there is none, and
+    remarks.
+    """
     if not values:
         return "", []
     text = f"{HEADING}\n" + "".join(f"{name} = {literal(value)}\n" for name, value in values.items())
@@ -61,7 +63,7 @@ def inject(notebook: dict[str, Any], values: Mapping[str, Any]) -> tuple[str, li
     if cell := _tagged(notebook, TAG):
         cell["source"] = f"{_source(cell).rstrip()}\n\n{text}"
         return "", [_unknown(name, known) for name in values if name not in known]
-    return text, [f"parameters: no cell has the tag {TAG}, so that they are set before the first one"]
+    return text, [f"parameters: no cell has the tag {TAG}, so they are set before the first cell"]
 
 
 def _unknown(name: str, known: Collection[str]) -> str:
@@ -70,17 +72,17 @@ def _unknown(name: str, known: Collection[str]) -> str:
 
 
 def is_undeclared(remark: str) -> bool:
-    """Whether a remark is about a value that no cell declares, which most often is a misspelt one."""
+    """True if a remark is about a value that no cell declares, most often a misspelled name."""
     return remark.startswith("parameter ") and UNDECLARED in remark
 
 
 def is_name(text: Any) -> bool:
-    """Can Python assign to it?"""
+    """True if Python can assign to this name."""
     return isinstance(text, str) and text.isidentifier() and not keyword.iskeyword(text)
 
 
 def literal(value: Any) -> str:
-    """Python for what JSON can say. Raises ValueError for anything else."""
+    """Python literal of a JSON value. Raises ValueError for other types."""
     if isinstance(value, float) and not math.isfinite(value):
         return f'float("{value}")'
     if value is None or isinstance(value, bool | int | float | str):
@@ -89,7 +91,7 @@ def literal(value: Any) -> str:
         return f"[{', '.join(map(literal, value))}]"
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{literal(name)}: {literal(each)}' for name, each in value.items())}}}"
-    raise ValueError(f"a parameter cannot be of type {type(value).__name__}; write text, a number or a list")
+    raise ValueError(f"parameters cannot have type {type(value).__name__}; use a string, a number or a list")
 
 
 def _assigned(node: ast.stmt) -> list[tuple[str, str, ast.expr]]:

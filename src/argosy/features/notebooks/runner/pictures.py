@@ -1,6 +1,6 @@
-"""Pictures without what is written beside them: the program's version, the time.
+"""Reads PNG images: size and pixels without metadata such as the program version or the time.
 
-In: the bytes of a PNG. Out: its size and pixels as they are stored. Never: unpacks more than a limit.
+In: the bytes of a PNG. Out: its size, and its pixels as stored. Never: decompresses more than a limit.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ MOST_PIXEL_BYTES: Final = 64 << 20
 
 
 def shown_by(png: bytes) -> bytes | None:
-    """What can be seen of it; None if it is no PNG that can be read."""
+    """The visible content of the image; None if it is not a readable PNG."""
     parts, packed = [], []
     try:
         for name, content in _chunks(png):
@@ -32,7 +32,7 @@ def shown_by(png: bytes) -> bytes | None:
 
 
 def size_of(png: bytes) -> tuple[int, int]:
-    """Width and height; 0 and 0 if it is no PNG."""
+    """Width and height; 0 and 0 if it is not a PNG."""
     if not png.startswith(_SIGNATURE) or len(png) < 24:
         return 0, 0
     width, height = struct.unpack(">II", png[16:24])
@@ -41,7 +41,7 @@ def size_of(png: bytes) -> tuple[int, int]:
 
 def _chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
     if not png.startswith(_SIGNATURE):
-        raise ValueError("no PNG")
+        raise ValueError("not a PNG")
     place = len(_SIGNATURE)
     while place + 8 <= len(png):
         (length,) = struct.unpack(">I", png[place : place + 4])

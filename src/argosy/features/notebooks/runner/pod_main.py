@@ -1,8 +1,8 @@
-"""The runner in a Pod: what `__main__` of the archive calls.
+"""Entry point of the runner in a Pod, called by `__main__` of the archive.
 
-In: an errand, a file of JSON: an order, where to tell of it, which folders are claims. Out: lines for who reads the
-Pod's log, a report while it runs, and last words. Never: imports what an image may lack before it has looked for it;
-tells a value of a Secret that the notebook was given.
+In: a JSON file with the run request, the ConfigMap to report to and the folders of volume claims. Out: log lines, a
+progress report while the notebook runs, and the termination message. Never: imports a package before checking that the
+image has it; prints the value of a Secret that the notebook was given.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ SUMMARY: Final = "Results Summary:"
 
 
 def main(arguments: list[str]) -> int:
-    signal.signal(signal.SIGTERM, _asked_to_end)  # else the first process of a container ignores it
+    signal.signal(signal.SIGTERM, _asked_to_end)  # otherwise the first process of a container ignores SIGTERM
     try:
         errand = json.loads(Path(arguments[0]).read_bytes())
         order = Order.load(json.dumps(errand["order"]))
     except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
         ours = isinstance(error, OrderError)
-        said = str(error) if ours else f"the errand cannot be read ({error}); run the job again"
+        said = str(error) if ours else f"cannot read the run configuration ({error}); run the job again"
         return _end(_refused(said, CONFIGURATION), Report(""))
     report, cleaner = Report(str(errand.get("report") or "")), Cleaner(errand.get("secrets") or ())
     if lacking := _lacking():
@@ -51,17 +51,19 @@ def main(arguments: list[str]) -> int:
     if code == 0 and results is not None:
         claims = [(claim, claim) for claim in errand.get("claims") or ()]
         results["artefacts"] = artefacts.of(claims, start.earliest_file_time())
-    found = results or _refused("the runner left no results; see the Pod's log", EXECUTION)
+    found = results or _refused("the runner wrote no results; see the logs of the Pod", EXECUTION)
     return _end(cleaner.results(found), report)
 
 
 def _asked_to_end(*_: object) -> None:
-    """At once, and without last words: who ends a Pod from outside has not judged the notebook. The kernel follows."""
+    """Exit at once, without a termination message: a Pod ended from outside has not validated the notebook. The kernel
+    ends with it.
+    """
     os._exit(ASKED_TO_END)
 
 
 def _run(order: Order, report: Report, cleaner: Cleaner) -> int:
-    """In a thread of its own: in the first one, nbclient would take the signals that ask this process to end."""
+    """Run in another thread: in the main thread, nbclient would take the signals that ask this process to end."""
     from argosy.features.notebooks.runner.run import run
 
     codes: list[int] = []
@@ -80,7 +82,7 @@ def _run(order: Order, report: Report, cleaner: Cleaner) -> int:
 
 
 def _lacking() -> str:
-    """Why notebooks cannot run in this image; what is missing is installed first, where that is possible."""
+    """Install missing packages if possible; returns why notebooks cannot run in this image, or ""."""
     missing = [name for name in NEEDS if importlib.util.find_spec(name) is None]
     if not missing:
         return ""
@@ -92,10 +94,10 @@ def _lacking() -> str:
 
     user = site.getusersitepackages()
     if os.path.isdir(user) and user not in sys.path:
-        sys.path.append(user)  # it was made just now
+        sys.path.append(user)  # created just now
     if done.returncode == 0 and all(importlib.util.find_spec(name) for name in missing):
         return ""
-    return f"the image has no {', '.join(missing)}, and they could not be installed; take an image that has them"
+    return f"the image lacks {', '.join(missing)}, and installing them failed; use an image that contains them"
 
 
 # -- while it runs
@@ -103,7 +105,7 @@ def _lacking() -> str:
 
 @contextlib.contextmanager
 def _following(events: str, report: Report, cleaner: Cleaner) -> Iterator[None]:
-    """Tells of events as they are written."""
+    """Log and report events as they are written."""
     over = threading.Event()
     thread = threading.Thread(target=_follow, args=(events, report, cleaner, over), daemon=True)
     thread.start()
@@ -129,7 +131,7 @@ def _follow(events: str, report: Report, cleaner: Cleaner, over: threading.Event
 
 
 def _fitting(lines: str, most: int = MOST_BYTES) -> str:
-    """With less of each cell's output, where all of it is too much for a ConfigMap."""
+    """Shorten cell outputs until the events fit into a ConfigMap."""
     for short in (400, 40, 0):
         if len(lines) <= most:
             break

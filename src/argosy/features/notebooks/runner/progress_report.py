@@ -1,7 +1,7 @@
-"""How far a run is, written into a ConfigMap, where the Pod's account may do that.
+"""Reports the progress of a run to a ConfigMap, if the Pod's ServiceAccount may write it.
 
-In: text. Out: a ConfigMap's new data. Never: fails a run, or holds it up, because nobody may write; tries again once it
-was refused.
+In: text. Out: the new data of a ConfigMap. Never: fails or delays a run because it cannot write; retries after a
+refusal.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from typing import Final
 
 ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 SECONDS: Final = 10.0
-MOST_BYTES: Final = 400 << 10  # k8s: a ConfigMap has a megabyte, for all that is in it
+MOST_BYTES: Final = 400 << 10  # k8s: a ConfigMap can hold one megabyte in total
 _REFUSALS: Final = (401, 403, 404, 405)
 
 
 class Report:
-    """Nothing is sent where there is no account, or no name."""
+    """Sends nothing if there is no ServiceAccount token or no ConfigMap name."""
 
     def __init__(self, name: str, account: Path = ACCOUNT) -> None:
         self._name, self._account = name, account
         self.is_open = bool(name) and (account / "token").is_file() and bool(os.environ.get("KUBERNETES_SERVICE_HOST"))
 
     def send(self, data: Mapping[str, str]) -> bool:
-        """Whether it was taken."""
+        """True if the ConfigMap was updated."""
         if not self.is_open:
             return False
         try:

@@ -1,6 +1,6 @@
-"""Cells as Python, whatever IPython allows in them.
+"""Parses cells as Python after removing IPython syntax.
 
-In: the source of a cell. Out: its syntax tree, and the commands that it gives to a shell. Never: runs any of it.
+In: the source of a cell. Out: its syntax tree, and the lines with shell commands. Never: runs any of it.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _AUTOCALL: Final = re.compile(r"^\s*[/,;]\w")
 
 @dataclass(frozen=True)
 class Parsed:
-    tree: ast.Module | None  # None: another language, or no Python
-    shell: tuple[int, ...] = ()  # lines with a command for a shell
-    magic: str = ""  # the cell's magic, such as "bash"
-    options: str = ""  # what stands behind it
-    fault: str = ""  # why it is no Python, if it should be
+    tree: ast.Module | None  # None: another language, or invalid Python
+    shell: tuple[int, ...] = ()  # lines with shell commands
+    magic: str = ""  # the cell magic, for example "bash"
+    options: str = ""  # arguments of the cell magic
+    fault: str = ""  # syntax error of a cell that should be Python
     fault_line: int = 0
 
 
@@ -60,12 +60,12 @@ def _tree(text: str) -> ast.Module:
         flags = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
         tree = compile(text, "<cell>", "exec", flags, dont_inherit=True)
     if not isinstance(tree, ast.Module):
-        raise ValueError("is no module")
+        raise ValueError("not a module")
     return tree
 
 
 def _shallow(tree: ast.Module) -> ast.Module | None:
-    """The tree, unless it is so deep that walking it would end this process; no person wrote such code."""
+    """The tree, or None if it is so deep that walking it would crash this process; people do not write such code."""
     level: list[ast.AST] = [tree]
     for _ in range(DEEPEST):
         level = [child for node in level for child in ast.iter_child_nodes(node)]
@@ -75,7 +75,7 @@ def _shallow(tree: ast.Module) -> ast.Module | None:
 
 
 def _as_python(source: str) -> tuple[str, tuple[int, ...]]:
-    """The same lines, with nothing where a magic or a command stood."""
+    """Replace magics and shell commands by placeholders; line numbers stay the same."""
     lines, shell = [], []
     is_continued = False
     for number, line in enumerate(source.split("\n"), 1):
@@ -95,7 +95,7 @@ def _as_python(source: str) -> tuple[str, tuple[int, ...]]:
 
 
 def is_python(notebook: Notebook) -> bool:
-    """Is it written for Python, as far as it says?"""
+    """True unless the metadata of the notebook names another language."""
     metadata = notebook.get("metadata")
     metadata = metadata if isinstance(metadata, Mapping) else {}
     info, kernel = (metadata.get(part) for part in ("language_info", "kernelspec"))

@@ -1,7 +1,7 @@
-"""Values of Secrets, taken out of what a run tells.
+"""Removes values of Secrets from the output of a run.
 
-In: folders with Secrets that the notebook was given, texts. Out: the texts without those values. Never: fails because a
-file cannot be read; takes short words out, which stand everywhere.
+In: folders of mounted Secrets, texts. Out: the texts without these values. Never: fails because a file cannot be read;
+removes short values, which occur in ordinary text.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ REDACTED: Final = "[REDACTED]"
 class Cleaner:
     def __init__(self, folders: Iterable[str] = ()) -> None:
         found = {value for folder in folders for value in _values(folder)}
-        found |= {json.dumps(value)[1:-1] for value in found}  # as JSON writes them
-        self._values = sorted(found, key=len, reverse=True)  # the longest first: one may be within another
+        found |= {json.dumps(value)[1:-1] for value in found}  # as JSON escapes them
+        self._values = sorted(found, key=len, reverse=True)  # longest first: one may contain another
 
     def text(self, text: str) -> str:
         for value in self._values:
@@ -43,7 +43,7 @@ def _deep(value: Any, clean: Any) -> Any:
 
 
 def _values(folder: str) -> Iterator[str]:
-    """Each file, and each line of one that has several: outputs are often broken elsewhere."""
+    """The content of every file, and every line of multi-line files, because outputs break lines differently."""
     for at, _, names in os.walk(folder):
         for name in names:
             with contextlib.suppress(OSError, UnicodeDecodeError):

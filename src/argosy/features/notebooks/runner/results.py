@@ -1,7 +1,7 @@
-"""What came of a run, for programs: results.json.
+"""Builds results.json from a run and its validation.
 
-In: a run, and what judges say of it. Out: a dictionary with the keys that validation Pods have always written, and some
-more; sentences for people. Never: decides whether a notebook is good.
+In: a finished run and its ValidationResult. Out: a dict with the keys that validation Pods write, and some more. Never:
+decides whether a notebook passes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _WORDS = {"Success": "succeeded", "Failure": "failed", "Skipped": "skipped"}
 
 @dataclass(frozen=True)
 class Verdict:
-    """What judges found in a notebook that ran to its end, or before it ran. Empty: nothing speaks against it."""
+    """Result of validating a notebook before or after its run. Empty: nothing blocks it."""
 
     error: str = ""
     category: str = ""
@@ -39,8 +39,9 @@ class Verdict:
 
 
 def of(ran: Ran, named: str, verdict: Verdict) -> dict[str, Any]:
-    error, category = (_sentence(ran.failure), _category(ran.failure)) if ran.failure else (
-        verdict.error, verdict.category)
+    error, category = (
+        (_sentence(ran.failure), _category(ran.failure)) if ran.failure else (verdict.error, verdict.category)
+    )
     missing = sorted({found[1].partition(".")[0] for found in [_NO_MODULE.search(_sentence(ran.failure))] if found})
     counts = ran.notebook.cells
     return {
@@ -61,7 +62,7 @@ def of(ran: Ran, named: str, verdict: Verdict) -> dict[str, Any]:
 
 
 def stopped(named: str, verdict: Verdict, cells: Sequence[Cell]) -> dict[str, Any]:
-    """Results of a notebook that was not run for what its source says."""
+    """Results of a notebook that did not run because of findings in its source."""
     return {
         **refused(named, verdict.error, verdict.category, FAILED),
         "cells": [_cell(cell, {}, None) for cell in cells],
@@ -71,7 +72,7 @@ def stopped(named: str, verdict: Verdict, cells: Sequence[Cell]) -> dict[str, An
 
 
 def refused(named: str, error: str, category: str = CONFIGURATION, code: int = UNREADABLE) -> dict[str, Any]:
-    """Results of a run that never began."""
+    """Results of a run that could not start."""
     return {
         "status": "failed", "error": shortened(error), "error_category": category, "exit_code": code,
         "notebook_path": named, "execution_duration_seconds": 0.0, "timestamp": now(), "cells": [],
@@ -119,7 +120,7 @@ def _sentence(failure: Failure | None) -> str:
 
 
 def _category(failure: Failure | None) -> str:
-    """By what was raised, not by words that a notebook happens to print."""
+    """By the type of the exception, not by words that a notebook prints."""
     name = failure.name if failure else ""
     if name in ("ModuleNotFoundError", "ImportError"):
         return DEPENDENCY

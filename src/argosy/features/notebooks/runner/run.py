@@ -1,7 +1,7 @@
-"""One run, from its order to its last file.
+"""Executes one run request from reading the notebook to writing the results.
 
-In: an order. Out: an exit code; events as they happen, then results and the executed notebook. Never: prints anything
-else; lets what it started be read by what it runs.
+In: a run request. Out: an exit code; events as they happen, then results and the executed notebook. Never: prints
+anything else; lets the notebook read the memory of this process.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from argosy.features.notebooks.runner.execution import execute
 from argosy.features.notebooks.runner.judgement import Judge
 from argosy.features.notebooks.runner.order import STDOUT, Order, OrderError
 
-MOST_BYTES: Final = 64 << 20  # of a notebook's file
-LFS_POINTER: Final = "version https://git-lfs.github.com/spec/"  # how a file begins that Git LFS keeps elsewhere
+MOST_BYTES: Final = 64 << 20  # size of a notebook file
+LFS_POINTER: Final = "version https://git-lfs.github.com/spec/"  # first line of a Git LFS pointer file
 _FIELDS, _CODE, _TEXT = {"cell_type", "id", "metadata", "source"}, {"outputs", "execution_count"}, {"attachments"}
 _SET_PDEATHSIG, _SET_DUMPABLE = 1, 4
 
 
 def run(order: Order) -> int:
-    """Raises nothing but OrderError, and that only where there is no place to say it."""
+    """Raises RunRequestError only if there is no place to write results."""
     hide()
     with _lines(order.events) as told:
         events = Events(told)
@@ -44,7 +44,7 @@ def run(order: Order) -> int:
             found, executed = asyncio.run(_run(order, events, notebook, golden))
         except OrderError as error:
             found, executed = results.refused(_name(order), str(error)), None
-        _write(order.results, events, "results", found)  # first, for a notebook can be longer than who hears it likes
+        _write(order.results, events, "results", found)  # before the notebook, which may exceed the limit of the reader
         _write(order.output, events, "notebook", "" if executed is None else written(executed))
         events.finished(found["status"], found["error"], found["error_category"])
     return int(found["exit_code"])
@@ -69,15 +69,15 @@ def _skipped(notebook: nbformat.NotebookNode, events: Events) -> list[Cell]:
 
 
 def read(path: str) -> nbformat.NotebookNode:
-    """A notebook of any version as one of version 4. Raises OrderError."""
+    """Read a notebook of any version as version 4. Raises RunRequestError."""
     try:
         if os.path.getsize(path) > MOST_BYTES:
-            raise OrderError(f"{path}: is larger than {MOST_BYTES >> 20} MiB; take outputs away")
+            raise OrderError(f"{path}: is larger than {MOST_BYTES >> 20} MiB; clear its outputs")
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of ids that are missing: nbformat makes them
+            warnings.simplefilter("ignore")  # about missing ids: nbformat creates them
             text = Path(path).read_text(encoding="utf-8-sig")
             if text.startswith(LFS_POINTER):
-                raise OrderError(f"{path}: is a Git LFS pointer, and not the notebook itself; keep notebooks in Git")
+                raise OrderError(f"{path}: is a Git LFS pointer, not the notebook; store notebooks in Git without LFS")
             found: nbformat.NotebookNode = nbformat.reads(text, as_version=4)  # type: ignore[no-untyped-call]
             _mend(found)
             nbformat.validate(found)
@@ -86,13 +86,13 @@ def read(path: str) -> nbformat.NotebookNode:
         raise OrderError(f"{path}: cannot be read ({error.strerror}); check its path") from None
     except OrderError:
         raise
-    except Exception as error:  # nbformat raises whatever its reader meets
+    except Exception as error:  # nbformat raises whatever its parser raises
         first = str(error).strip().partition("\n")[0][:200]
-        raise OrderError(f"{path}: is no notebook ({first}); save it again with Jupyter") from None
+        raise OrderError(f"{path}: is not a notebook ({first}); save it again with Jupyter") from None
 
 
 def _mend(notebook: nbformat.NotebookNode) -> None:
-    """As Jupyter does: what other tools forget is added, and what they add is left out."""
+    """Add fields that other tools omit and drop fields that they add, as Jupyter does."""
     notebook.nbformat_minor = max(notebook.nbformat_minor, 5)
     for index, cell in enumerate(notebook.cells):
         is_code = cell.get("cell_type") == "code"
@@ -109,13 +109,13 @@ def written(notebook: nbformat.NotebookNode) -> str:
 
 
 def hide() -> None:
-    """Let no process of the same user look into this one, or hold it: a cell must not write its own results."""
+    """Forbid processes of the same user to read or trace this process: a cell must not write its own results."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_DUMPABLE, *(ctypes.c_ulong(0) for _ in range(4)))
 
 
 def end_with(parent: int) -> None:
-    """When the process that waits for this one ends, however it does, so does this one: as if it were interrupted."""
+    """End this process, as if it were interrupted, when its parent process ends for any reason."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_PDEATHSIG, *(ctypes.c_ulong(value) for value in (signal.SIGINT, 0, 0, 0)))
     if os.getppid() != parent:
@@ -136,7 +136,7 @@ def _lines(path: str) -> Iterator[IO[str] | None]:
         try:
             file = Path(path).open("w", encoding="utf-8")  # noqa: SIM115
         except OSError as error:
-            raise OrderError(f"{path}: events cannot be written ({error.strerror}); give another path") from None
+            raise OrderError(f"{path}: cannot write events ({error.strerror}); use another path") from None
         with contextlib.closing(file):
             yield file
 

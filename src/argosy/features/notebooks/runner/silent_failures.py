@@ -1,7 +1,7 @@
-"""What went wrong in a cell although it raised nothing.
+"""Detects failures of a cell that raised no exception.
 
-In: a cell that ran, and what its kernel says of the values it made. Out: findings. Never: minds what its author wrote
-down on purpose (`best = None`), asks about (`if data is None`), or read from outside and then cleans.
+In: a cell that ran, and the kernel's facts about the values that it assigned. Out: findings. Never: reports values that
+the author wrote on purpose (`best = None`), checks (`if data is None`), or reads from outside and then cleans.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NAN, NONE, EMPTY, MAGIC = "nan-detected", "none-detected", "empty-output", "fail
 PROBE: Final = "argosy_probe"
 _NUMBERS: Final = ("length", "nan", "inf", "size", "min", "max")
 Facts = Mapping[str, Any]
-Made = Mapping[str, tuple[How, str]]  # names that a cell assigns: how, and by which call
+Made = Mapping[str, tuple[How, str]]  # assigned names: how the value was produced, and by which call
 
 _LABELLED_NAN: Final = re.compile(r"[\w)\]%\"'] ?[:=] ?(?:np\.float\d+\()?(nan|NaN|-?inf)\b")
 _ONLY_NAN: Final = re.compile(r"\s*(?:np\.float\d+\()?(nan|NaN)\)?\s*")
@@ -50,9 +50,10 @@ _SHORT: Final = 160
 
 
 def question(names: Mapping[str, object], *, is_known: bool = False) -> str:
-    """A Python expression for `user_expressions` of the cell itself: it adds no cell, no count and no name.
+    """Build a Python expression for `user_expressions` of the cell itself: it adds no cell, no count and no name.
 
-    Who asks is kept in the kernel as a module, for reading it anew takes longer than asking; `is_known` if it is there.
+    The probe stays in the kernel as a module, because loading it takes longer than calling it; `is_known`: it is
+    loaded.
     """
     who = f"__import__('sys').modules[{PROBE!r}]" if is_known else _introduced()
     return f"{who}.answer(globals(), {list(names)!r})"
@@ -67,7 +68,7 @@ def _introduced() -> str:
 
 
 def answer(said: str) -> dict[str, Any]:
-    """What the kernel replied to it, as text; empty if it could not. A notebook can reply whatever it likes."""
+    """Parse the kernel's reply; empty if it is invalid. A notebook can send any reply."""
     try:
         found = json.loads(ast.literal_eval(said))
     except (TypeError, ValueError, SyntaxError, MemoryError, RecursionError):
@@ -84,7 +85,7 @@ def answer(said: str) -> dict[str, Any]:
 
 
 def _facts(told: Any) -> dict[str, Any]:
-    """What is understood of it."""
+    """Keep the valid facts of an untrusted reply."""
     told = told if isinstance(told, dict) else {}
     found: dict[str, Any] = {name: str(told.get(name) or "") for name in ("type", "module")}
     found |= {name: told[name] for name in _NUMBERS if isinstance(told.get(name), int | float)}
@@ -100,17 +101,17 @@ def _facts(told: Any) -> dict[str, Any]:
     return found
 
 
-# -- judging what it made --------------------------------------------------------------------------------------------
+# -- checking values -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Known:
-    """What is known when a cell has run, beside the cell."""
+    """Facts known about the notebook when a cell has run."""
 
-    watched: frozenset[str] = frozenset()  # names that their author asks about
+    watched: frozenset[str] = frozenset()  # names that the author checks
     own: frozenset[str] = frozenset()  # functions that the notebook defines or imports
-    before: Mapping[str, Facts] = field(default_factory=dict)  # what names were, until now
-    incomplete: frozenset[str] = frozenset()  # columns that lack values where they were read
+    before: Mapping[str, Facts] = field(default_factory=dict)  # facts about names before this cell
+    incomplete: frozenset[str] = frozenset()  # columns with missing values in the input data
 
 
 def values_made(index: int, answered: Facts, made: Made, known: Known) -> Iterator[Finding]:
@@ -133,20 +134,20 @@ def values_made(index: int, answered: Facts, made: Made, known: Known) -> Iterat
 
 
 def _is_old(facts: Facts, before: Facts) -> bool:
-    """Was it so already, and told of?"""
+    """True if the same columns had missing values before this cell."""
     old, new = before.get("columns") or {}, facts.get("columns") or {}
     return bool(new) and facts.get("type") != "dict" and all(column in old for column in new)
 
 
 def _empty(index: int, name: str, facts: Facts) -> Finding:
     message = f"{name} is an empty {facts['type']} ({' x '.join(map(str, facts['shape']))})"
-    advice = f"find out why nothing is left: assert len({name})"
-    return Finding(index, "warning", EMPTY, message, advice, f"assert len({name}), 'nothing is left'")
+    advice = f"find out why it is empty: assert len({name})"
+    return Finding(index, "warning", EMPTY, message, advice, f"assert len({name}), 'no rows left'")
 
 
 def _none(index: int, name: str, called: str) -> Finding:
     message = f"{name} is None: {called}() returned nothing"
-    advice = f"call it without assigning its result, or let {called}() return one"
+    advice = f"do not assign the result, or return a value from {called}()"
     return Finding(index, "warning", NONE, message, advice, f"assert {name} is not None")
 
 
@@ -164,11 +165,11 @@ def _missing(name: str, facts: Facts) -> str:
 
 def _cleaning(name: str, facts: Facts) -> tuple[str, str]:
     if facts.get("shape"):
-        return f"find where they come from, or drop them: {name}.dropna()", f"assert not {name}.isna().any().any()"
-    return "find where it comes from: a division by zero, an empty mean", f"assert math.isfinite({name})"
+        return f"find out where they come from, or drop them: {name}.dropna()", f"assert not {name}.isna().any().any()"
+    return "find out where it comes from: a division by zero, an empty mean", f"assert math.isfinite({name})"
 
 
-# -- judging what it showed ------------------------------------------------------------------------------------------
+# -- checking outputs ------------------------------------------------------------------------------------------------
 
 
 def shown_by_cell(index: int, cell: Cell, exit_code: int | None, validation: Validation) -> Iterator[Finding]:
@@ -182,14 +183,15 @@ def shown_by_cell(index: int, cell: Cell, exit_code: int | None, validation: Val
 
 def _failed_magics(index: int, cell: Cell, errors: str, exit_code: int | None) -> Iterator[Finding]:
     if found := _FAILED_MAGIC.search(errors):
-        yield Finding(index, "warning", MAGIC, _short(found[1]), "correct the magic, or take it out")
+        yield Finding(index, "warning", MAGIC, _short(found[1]), "correct the magic, or remove it")
     elif exit_code and gives_commands(source_of(cell)):
-        message = f"a command of the cell ended with exit code {exit_code}"
-        yield Finding(index, "warning", MAGIC, message, "correct it, or expect it: … || true", "assert _exit_code == 0")
+        message = f"a command of the cell exited with code {exit_code}"
+        advice = "fix the command, or ignore its failure: … || true"
+        yield Finding(index, "warning", MAGIC, message, advice, "assert _exit_code == 0")
 
 
 def gives_commands(source: str) -> bool:
-    """Lines for a shell that set the exit code, which nothing in the cell asks for."""
+    """True if the cell runs shell commands and does not check their exit code."""
     return "_exit_code" not in source and bool(_COMMAND.search(source))
 
 
@@ -202,7 +204,9 @@ def _nan_in_text(index: int, cell: Cell) -> Iterator[Finding]:
         line = next((line for line in text.splitlines()[:5000] if _LABELLED_NAN.search(line[:1000])), "")
         if line or _ONLY_NAN.fullmatch(text[:100]):
             message = f"shows {_short(line.strip() or text.strip())}"
-            yield Finding(index, "warning", NAN, message, "find where it comes from: a division by zero, an empty mean")
+            yield Finding(
+                index, "warning", NAN, message, "find out where it comes from: a division by zero, an empty mean"
+            )
             return
 
 
@@ -215,25 +219,31 @@ def _warnings(index: int, errors: str, validation: Validation) -> Iterator[Findi
             seen.add(name)
             severity: Severity = "warning" if name in _GRAVE else "info"
             severity = "error" if validation.fail_on_warnings else severity
-            yield Finding(index, severity, WARNINGS, _short(f"{name}: {text}"), "change what it warns of")
+            yield Finding(index, severity, WARNINGS, _short(f"{name}: {text}"), "fix the cause of the warning")
 
 
 def _stderr(index: int, errors: str, validation: Validation) -> Iterator[Finding]:
     if validation.fail_on_stderr and errors.strip():
         yield Finding(index, "error", STDERR, f"wrote to standard error: {_first_line(errors)}")
     elif not validation.detect_silent_failures or _FAILED_MAGIC.search(errors):
-        return  # nobody asks, or it is told already
+        return  # not requested, or already reported
     elif _TRACEBACK.search(errors):
-        message = "an error was told on standard error, and the cell went on"
-        yield Finding(index, "warning", STDERR, message, "raise it: a thread or a callback hides it")
+        message = "a traceback was written to standard error, but the cell continued"
+        yield Finding(index, "warning", STDERR, message, "raise the error: a thread or a callback hides it")
     elif found := _ERROR_LINE.search(errors):
-        yield Finding(index, "warning", STDERR, f"logs an error: {_short(found[0].strip())}", "raise it, or log less")
+        yield Finding(
+            index,
+            "warning",
+            STDERR,
+            f"logs an error: {_short(found[0].strip())}",
+            "raise it, or log it at a lower level",
+        )
     elif line := _telling(errors):
         yield Finding(index, "info", STDERR, f"wrote to standard error: {_short(line)}")
 
 
 def _telling(errors: str) -> str:
-    """The first line that is neither a progress bar, nor a log that all is well, nor a warning told already."""
+    """The first line that is not a progress bar, an informational log line or a reported warning."""
     for line in errors.replace("\r", "\n").split("\n")[:5000]:
         line = line[:1000]
         if not (_CALM.match(line) or _PROGRESS.search(line) or _WARNING.match(line)):
