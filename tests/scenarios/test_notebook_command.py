@@ -24,8 +24,6 @@ pytest.importorskip("nbclient")
 pytest.importorskip("ipykernel")
 
 
-
-
 def typed(folder: Path, *words: str) -> Done:
     return run(["notebook", *words], env=os.environ, cwd=folder, timeout=HANG_SECONDS)
 
@@ -122,7 +120,7 @@ def test_a_run_that_failed_is_accepted_only_by_force(folder: Path) -> None:
     before = (folder / "raises.ipynb").read_text()
     refused = typed(folder, "accept", "raises", "-y")
     assert (refused.returncode, (folder / "raises.ipynb").read_text()) == (2, before)
-    assert "raises: its last run failed, and nothing of it was taken" in refused.stderr
+    assert "raises: its last run failed, so no outputs were accepted" in refused.stderr
     assert typed(folder, "accept", "raises", "-y", "--force").stdout.splitlines()[-1] == "raises.ipynb: written"
 
 
@@ -163,11 +161,11 @@ def test_what_blocks_is_refused_before_anything_runs(folder: Path) -> None:
             (["run", "missing.ipynb"], "missing.ipynb: cannot be read"),
             (["run", "broken.ipynb"], "broken.ipynb: is no notebook"),
             (["run", "train.ipynb", "--golden", "missing.ipynb"], "missing.ipynb: cannot be read"),
-            (["run", "train.ipynb", "--timeout", "soon"], "--timeout: 'soon' is no duration"),
+            (["run", "train.ipynb", "--timeout", "soon"], "--timeout: invalid duration 'soon'"),
             (["run", "train.ipynb", "--tolerance", "x"], "--tolerance: 'x' is no number"),
             (["run", "train.ipynb", "--ignore-pattern", "("], "is not a regular expression"),
             (["run", "train.ipynb", "--kernel", "nosuch"], "kernel nosuch: is not installed here"),
-            (["run", "train.ipynb", "-p", "a-b", "1"], "a-b: is no name of a parameter"),
+            (["run", "train.ipynb", "-p", "a-b", "1"], "a-b: is not a parameter name"),
             (["accept", "other"], "other: has no run"),
             (["lint", "broken.ipynb"], "broken.ipynb: is no notebook"),
         ],
@@ -230,12 +228,12 @@ def test_a_run_that_is_interrupted_keeps_the_notebook_as_far_as_it_ran_and_its_r
     assert "Interrupted" in (tmp_path / "mine.html").read_text()
     assert str(executed.relative_to(tmp_path)) in told
     assert said.splitlines() == [
-        "argosy: long.ipynb was interrupted; what ran until then is kept",
+        "argosy: long.ipynb was interrupted; partial results were saved",
         "why: cell 2: Interrupted: the run was stopped while this cell ran",
         "next: look at mine.html; a new run begins at the first cell",
     ]
     accepted = typed(tmp_path, "accept", "long", "-y")
-    assert accepted.returncode == 2 and "its last run failed, and nothing of it was taken" in accepted.stderr
+    assert accepted.returncode == 2 and "its last run failed, so no outputs were accepted" in accepted.stderr
 
 
 @pytest.mark.tier("all")
@@ -251,7 +249,7 @@ def test_a_validation_that_is_interrupted_keeps_what_ran_and_begins_no_other(tmp
         running.send_signal(signal.SIGINT)
         _, said = running.communicate(timeout=HANG_SECONDS)
     assert running.returncode == 130
-    assert "argosy: long.ipynb was interrupted; what ran until then is kept" in said.splitlines()
+    assert "argosy: long.ipynb was interrupted; partial results were saved" in said.splitlines()
     assert len(list((tmp_path / ".argosy" / "runs").glob("*.html"))) == 2
     assert len(ElementTree.parse(tmp_path / "j.xml").findall(".//testsuite")) == 2
 
@@ -270,7 +268,7 @@ def test_the_kernel_ends_with_the_command_however_that_ends(tmp_path: Path, aske
         _, said = running.communicate(timeout=HANG_SECONDS)
     assert running.returncode == code
     if asked == "INT":
-        assert "argosy: long.ipynb was interrupted; what ran until then is kept" in said.splitlines()
+        assert "argosy: long.ipynb was interrupted; partial results were saved" in said.splitlines()
     if asked == "KILL":  # nobody waits for it then
         wait_until(lambda: not _processes_below(tmp_path.resolve()), "the kernel ends")
     assert _processes_below(tmp_path.resolve()) == []

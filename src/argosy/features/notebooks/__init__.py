@@ -1,4 +1,4 @@
-"""Notebooks that gate models: jobs that run a notebook of a repository, judge it, and report the result.
+"""Notebook jobs: run a notebook of a Git repository, validate it and report the result, so that it can gate a model.
 
-This file stays empty: the process of every notebook imports it.
+This file stays empty, because the process of every notebook imports it.
 """

@@ -1,6 +1,6 @@
-"""The add-on put together.
+"""Assembles the notebooks add-on.
 
-In: a variant's name. Out: an AddOn. Never: decides anything about a job.
+In: the name of a variant. Out: an AddOn. Never: decides anything about a job.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from argosy.kube.schema.bundled_crds import definition
 NAME: Final = "notebooks"
 PODS: Final = "pods"
 DEFINITION: Final = "notebookvalidationjobs.mlops.mlops.dev"
-PLEDGES: Final[tuple[Pledge, ...]] = (pledged,)  # what is stored together with a result
+PLEDGES: Final[tuple[Pledge, ...]] = (pledged,)  # stored together with a result
 
 
 def make(variant: str) -> AddOn:
     if variant not in ("", PODS):
         choice = f"{NAME}, {NAME}={PODS}"
-        raise UserError(f"there is no variant {variant}; choose among: {choice}", where=f"--addons {NAME}={variant}")
+        raise UserError(f"unknown variant {variant}; choose one of: {choice}", where=f"--addons {NAME}={variant}")
     local = LocalRuns()
     shown = None if variant == PODS else LocalPods(local)
     notebooks = controller(PodRuns() if variant == PODS else Chosen(local, PodRuns()))
     return AddOn(
         f"{NAME}={variant}" if variant else NAME,
-        about="runs and judges the notebooks of NotebookValidationJobs",
+        about="runs and validates the notebooks of NotebookValidationJobs",
         controllers=[notebooks, Summaries(), *([shown] if shown else ())],
         definitions=[definition(DEFINITION)],
         pod_logs=shown,
@@ -66,17 +66,17 @@ def controller(runs: Runs) -> Notebooks:
 
 
 def at_start(metrics: Metrics) -> tuple[Follower, ...]:
-    """Whoever must act before a run begins, in this order."""
+    """Hooks that run before a run starts, in this order."""
     return (wave_annotations.clear, give_up)
 
 
 def after_result(metrics: Metrics) -> tuple[Follower, ...]:
-    """Whoever must act on a result once it is stored, in this order."""
+    """Hooks that run after a result is stored, in this order."""
     return (wave_annotations.mark, Triggers(metrics))
 
 
 def _as_it_is(manifest: Manifest, before: Manifest | None) -> Manifest:
-    """What users set is never rewritten: Git and the cluster would differ for ever."""
+    """Do not mutate user fields: Git and the cluster would always differ."""
     return manifest
 
 
@@ -84,7 +84,7 @@ ADMITTER: Final = Admitter(KIND, DEFINITION, NAME, _as_it_is, warnings)
 
 
 class Chosen:
-    """Beside the cluster, where that is possible; else wherever the other kind of runs is."""
+    """Runs notebooks as local processes if this machine can, otherwise with the other backend."""
 
     def __init__(self, local: LocalRuns, other: Runs) -> None:
         self._local, self._other = local, other

@@ -1,7 +1,7 @@
-"""Notebook jobs over argosy's own API: listed, read, their runs, run once more.
+"""argosy API for notebook jobs: list, read, list runs, run again.
 
-In: a request. Out: small documents of our own. Never: a job of an Application that the caller may not see; outputs of
-cells beyond what the job itself tells.
+In: a request. Out: small JSON documents. Never: returns a job of an Application that the caller may not see, or cell
+outputs that are not in the job status.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from argosy.web.responses import Json
 from argosy.web.route import Filtered, May, Parameter, Route
 
 TAG: Final = "notebooks"
-WHOSE: Final = "Who may see its Application may; one that belongs to none is for who may see all of them."
+WHOSE: Final = "Requires get on its Application; jobs without an Application require get on all Applications."
 ROW: Final = schema.fields(
     name=schema.TEXT, namespace=schema.TEXT, application=schema.TEXT, phase=schema.TEXT,
     step=schema.TEXT, message=schema.TEXT, notebook=schema.TEXT, repository=schema.TEXT, ref=schema.TEXT,
@@ -96,7 +96,7 @@ async def got(asked: Asked) -> Json:
 
 async def runs(asked: Asked) -> Json:
     view = _view(asked, None)
-    return page(asked, view.attempts, lambda each: f"{10**9 - each.number:012}", tell=_run)  # the newest first
+    return page(asked, view.attempts, lambda each: f"{10**9 - each.number:012}", tell=_run)  # newest first
 
 
 async def one_run(asked: Asked) -> Json:
@@ -115,7 +115,7 @@ def _view(asked: Asked, number: int | None) -> RunView:
 
 
 def _detail(view: RunView) -> dict[str, Any]:
-    """What is known of one run beside its times: of earlier ones less is kept."""
+    """Details of one run besides its times; earlier runs have fewer."""
     return {
         "why": view.why,
         "told": [asdict(each) for each in view.cells],
@@ -138,9 +138,9 @@ ROUTES = (
     Route(
         "GET", _PATH, Filtered("applications", "get"), listed, f"List notebook jobs. {WHOSE}",
         query=(
-            Parameter("q", "Only those in whose name or notebook this is."),
-            Parameter("namespace", "Only those of this namespace."),
-            Parameter("phase", "Only those that are Pending, Running, Succeeded or Failed."), *PAGING,
+            Parameter("q", "Only jobs whose name or notebook contains this text."),
+            Parameter("namespace", "Only jobs in this namespace."),
+            Parameter("phase", "Only jobs in this phase: Pending, Running, Succeeded or Failed."), *PAGING,
         ),
         gives=schema.fields(metadata=schema.ANY, items=schema.many(ROW)), tag=TAG, operation="ListNotebooks",
     ),
@@ -158,7 +158,7 @@ ROUTES = (
     ),
     Route(
         "POST", f"{_ONE}/runs", May("applications", RUN, notebook), run_again,
-        "Run a notebook job once more. Needs the action run on its Application.",
+        "Run a notebook job again. Requires the action run on its Application.",
         gives=schema.fields("run", run=schema.TEXT), tag=TAG, operation="RunNotebook",
     ),
 )  # fmt: skip

@@ -1,6 +1,6 @@
-"""Rows of notebook jobs, and one run in full, from a job's status.
+"""Table rows and run details of notebook jobs, read from the job status.
 
-In: NotebookValidationJobs. Out: JobRow, RunView. Never: I/O; what a status does not tell.
+In: NotebookValidationJobs. Out: JobRow, RunView. Never: does I/O; shows facts that the status does not contain.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ GOLDEN: Final = {"matched": "matches", "failed": "differs", "skipped": "not comp
 
 @dataclass(frozen=True)
 class Square:
-    """A cell on the strip."""
+    """A cell in the cell strip."""
 
     index: int
     state: str  # ok, failed, noted, running, waiting
@@ -33,7 +33,7 @@ class Square:
 
 @dataclass(frozen=True)
 class Told:
-    """What is remembered of a cell that was run."""
+    """Stored result of a cell that ran."""
 
     index: int
     status: str
@@ -44,7 +44,7 @@ class Told:
 
 @dataclass(frozen=True)
 class Note:
-    cell: int  # -1: of the whole
+    cell: int  # -1: about the whole notebook
     severity: str
     category: str
     message: str
@@ -66,7 +66,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class SetOff:
-    """What a run did to others."""
+    """An action that a run triggered."""
 
     action: str
     kind: str
@@ -95,7 +95,7 @@ class JobRow:
     namespace: str
     name: str
     phase: str  # Pending, Running, Succeeded, Failed
-    step: str  # the job's own word for it
+    step: str  # the phase in the job status
     message: str
     done: int
     total: int
@@ -109,7 +109,7 @@ class JobRow:
     trigger: str
     golden: str
     strip: tuple[Square, ...]
-    last: int  # the number of its last attempt
+    last: int  # number of the last attempt
 
     @property
     def id(self) -> str:
@@ -127,14 +127,14 @@ class JobRow:
 @dataclass(frozen=True)
 class RunView:
     row: JobRow
-    attempt: Attempt | None  # None: no run has begun
-    attempts: tuple[Attempt, ...]  # the newest first
+    attempt: Attempt | None  # None: no run has started
+    attempts: tuple[Attempt, ...]  # newest first
     is_last: bool
     why: str
     cells: tuple[Told, ...]
     notes: tuple[Note, ...]
     golden: str
-    compared: tuple[int, int]  # cells that match, of all
+    compared: tuple[int, int]  # matching cells, all cells
     differences: tuple[Difference, ...]
     parameters: tuple[tuple[str, str], ...]
     set_off: tuple[SetOff, ...]
@@ -153,7 +153,7 @@ def row(job: Manifest, now: datetime) -> JobRow:
         str(metadata["name"]),
         phase(status),
         str(status.get("phase") or "Pending"),
-        str(status.get("message") or "nobody has begun with it"),
+        str(status.get("message") or "not started yet"),
         sum(each.status == "Success" for each in told),
         int(matched[2]) if matched and phase(status) == "Running" else len(told),
         _seconds(started, ended, now),
@@ -176,7 +176,7 @@ def phase(status: Mapping[str, Any]) -> str:
 
 
 def strip(job: Manifest) -> tuple[Square, ...]:
-    """All cells that are known of; while it runs, the next one, too."""
+    """All known cells; while the notebook runs, also the next ones."""
     status = mapping(job.get("status"))
     noted = {each.cell for each in notes(job) if each.severity != "info"}
     found = []
@@ -192,7 +192,7 @@ def strip(job: Manifest) -> tuple[Square, ...]:
 
 
 def view(job: Manifest, number: int | None, now: datetime) -> RunView | None:
-    """The run of that number, or the last one; None where it is not remembered."""
+    """The run with that number, or the last run; None if it is not stored."""
     status, found = mapping(job.get("status")), attempts_of(job)
     shown = found[0] if found and number is None else next((each for each in found if each.number == number), None)
     if shown is None and number is not None:
@@ -262,9 +262,9 @@ def _trigger(job: Manifest) -> str:
     status = mapping(job.get("status"))
     asked = annotation(job, RE_RUN) or ""
     if asked and asked == status.get("observedReRun"):
-        return "asked for again"
+        return "re-run"
     generation = job["metadata"].get("generation") or 1
-    return "created" if generation == 1 else f"changed (version {generation})"
+    return "created" if generation == 1 else f"spec changed (generation {generation})"
 
 
 def _parameters(job: Manifest) -> tuple[tuple[str, str], ...]:

@@ -1,7 +1,7 @@
-"""Cells of a notebook as they can be shown to anybody.
+"""Notebook cells in a form that is safe to show in a page.
 
-In: a notebook that nobody vouches for. Out: cells with texts, pictures and HTML, each within limits. Never: markup: a
-text is a text, a picture was checked by its bytes, and HTML is only named, to be asked for behind bars of its own.
+In: an untrusted notebook. Out: cells with texts, images and HTML, each within limits. Never: emits markup: text stays
+text, images are checked by their bytes, and HTML is only referenced, to be loaded in a sandboxed frame.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from argosy.features.notebooks.runner.cells import outputs_of, source_of, text_o
 from argosy.features.notebooks.runner.pictures import size_of
 
 MOST_CELLS: Final = 500
-MOST_OUTPUTS: Final = 50  # of one cell
-MOST_TEXT: Final = 20_000  # characters of one output
+MOST_OUTPUTS: Final = 50  # per cell
+MOST_TEXT: Final = 20_000  # characters per output
 MOST_SOURCE: Final = 40_000
 MOST_PICTURE: Final = 2 << 20  # bytes
 MOST_SIDE: Final = 8_000  # pixels
@@ -28,7 +28,7 @@ _COLOURS: Final = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 
 @dataclass(frozen=True)
 class Output:
-    """One of: a text, a picture as base64, HTML that has to be framed, or the names of what is not shown."""
+    """A text, an image as base64, HTML that needs a frame, or the MIME types that are not shown."""
 
     kind: str  # text, error, picture, html, other
     text: str = ""
@@ -40,7 +40,7 @@ class ShownCell:
     index: int
     type: str
     source: str
-    count: int | None  # in which turn it was run
+    count: int | None  # execution count
     outputs: tuple[Output, ...] = ()
 
 
@@ -51,12 +51,12 @@ def shown_cells(notebook: Mapping[str, Any]) -> tuple[ShownCell, ...]:
 
 
 def source_cells(notebook: Mapping[str, Any]) -> tuple[ShownCell, ...]:
-    """Cells without what was saved with them: outputs of another run must not pass for those of this one."""
+    """Cells without saved outputs: outputs of another run must not be mistaken for those of this run."""
     return tuple(replace(cell, count=None, outputs=()) for cell in shown_cells(notebook))
 
 
 def html_of(notebook: Mapping[str, Any], cell: int, output: int) -> str | None:
-    """The HTML of one output; None where there is none."""
+    """The HTML of one output; None if it has none."""
     cells = notebook.get("cells")
     if not isinstance(cells, list) or not 0 <= cell < len(cells) or not isinstance(cells[cell], Mapping):
         return None
@@ -89,7 +89,7 @@ def _outputs(cell: Mapping[str, Any]) -> Iterator[Output]:
 def _data(data: Mapping[str, Any]) -> Output:
     said = text_of(data.get("text/plain"))
     if picture := png(data.get("image/png")):
-        return Output("picture", picture, cut(said, 200) or "a picture")
+        return Output("picture", picture, cut(said, 200) or "image")
     if text_of(data.get("text/html")):
         return Output("html", cut(said or text_of(data.get("text/html"))))
     text = said or text_of(data.get("text/markdown"))
@@ -97,7 +97,7 @@ def _data(data: Mapping[str, Any]) -> Output:
 
 
 def png(content: Any) -> str:
-    """Base64 made anew from bytes that begin as a PNG does, of a size that can be looked at."""
+    """Re-encode a PNG as base64 after checking its signature and size; "" if it is not acceptable."""
     try:
         found = base64.b64decode("".join(text_of(content).split()), validate=True)
     except (binascii.Error, ValueError):

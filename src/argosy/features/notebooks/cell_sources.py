@@ -1,8 +1,9 @@
-"""Sources of a notebook's cells, read from Git at the commit that a run used.
+"""Reads the sources of notebook cells from Git at the commit of a run.
 
-In: a request about a job, one of its runs. Out: cells without outputs, and a note that says where they come from or why
-there are none. Never: a repository that the project of the job's Application does not permit: its author could read
-others' repositories with the installation's credentials; outputs that were saved with the notebook; a page held up.
+In: a request for a job and one of its runs. Out: cells without outputs, and a note that says where they come from or
+why they are missing. Never: reads a repository that the project of the job's Application does not permit, because its
+author could read other repositories with the installation's credentials; returns outputs saved with the notebook;
+delays a page.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from argosy.web.owned_objects import application_of
 from argosy.web.request import Asked
 
 PAGE_WAIT_SECONDS: Final = 2.0
-RETRY_SECONDS: Final = 60.0  # after which a repository that could not be read is asked again
-MAX_NOTEBOOKS: Final = 64  # that are kept in memory
+RETRY_SECONDS: Final = 60.0  # before a failed repository is read again
+MAX_NOTEBOOKS: Final = 64  # kept in memory
 MAX_NOTEBOOK_BYTES: Final = 32 << 20
-OUTPUTS_NOTE: Final = "Pictures and HTML are kept where the notebook ran."
+OUTPUTS_NOTE: Final = "Images and HTML are stored where the notebook ran."
 
 
 class NotebookAddress(NamedTuple):
@@ -46,7 +47,7 @@ class SourceCells:
 
 
 class NotebookSources:
-    """Notebooks that pages asked for, as long as the site lives. A commit never changes; a failure is tried again."""
+    """Cache of notebooks that pages requested. A commit never changes; failures are retried."""
 
     def __init__(self) -> None:
         self._known: dict[NotebookAddress, SourceCells] = {}
@@ -61,14 +62,14 @@ class NotebookSources:
             task = self._tasks[address] = asyncio.create_task(self._fetch(repositories, address))
         done, _ = await asyncio.wait([task], timeout=PAGE_WAIT_SECONDS)
         if not done:
-            return SourceCells(note=f"The sources are being fetched from {address.url}; reload the page in a moment.")
+            return SourceCells(note=f"Fetching the sources from {address.url}; reload the page in a moment.")
         return task.result()
 
     async def _fetch(self, repositories: Repositories, address: NotebookAddress) -> SourceCells:
         try:
             found = await fetch_cells(repositories, address)
         except ArgosyError as error:
-            found = SourceCells(note=f"The sources cannot be read: {error}", retry_at=time.monotonic() + RETRY_SECONDS)
+            found = SourceCells(note=f"Cannot read the sources: {error}", retry_at=time.monotonic() + RETRY_SECONDS)
         finally:
             self._tasks.pop(address, None)
         while len(self._known) >= MAX_NOTEBOOKS:
@@ -78,7 +79,7 @@ class NotebookSources:
 
 
 async def fetch_cells(repositories: Repositories, address: NotebookAddress) -> SourceCells:
-    """Raises SourceError where the repository or the commit cannot be read."""
+    """Raises SourceError if the repository or the commit cannot be read."""
     mirror = repositories.mirror(address.url, project=address.project)
     checkout = await mirror.checkout(address.commit)
     return await asyncio.to_thread(_read_cells, checkout.tree, address)
@@ -87,15 +88,15 @@ async def fetch_cells(repositories: Repositories, address: NotebookAddress) -> S
 def _read_cells(tree: Tree, address: NotebookAddress) -> SourceCells:
     entry = tree.entry(address.path)
     if entry is None or entry.kind != "file":
-        return SourceCells(note=f"The sources cannot be read: {address.path} is no file at {address.commit[:7]}.")
+        return SourceCells(note=f"Cannot read the sources: {address.path} is not a file at {address.commit[:7]}.")
     content = tree.read(address.path)
     try:
         notebook = json.loads(content) if len(content) <= MAX_NOTEBOOK_BYTES else None
     except (ValueError, RecursionError):
         notebook = None
     if not isinstance(notebook, dict):
-        return SourceCells(note=f"The sources cannot be read: {address.path} is no notebook, or too large.")
-    return SourceCells(source_cells(notebook), f"Sources are those of {address.commit[:7]} in Git. {OUTPUTS_NOTE}")
+        return SourceCells(note=f"Cannot read the sources: {address.path} is not a notebook, or is too large.")
+    return SourceCells(source_cells(notebook), f"Sources from Git at {address.commit[:7]}. {OUTPUTS_NOTE}")
 
 
 async def sources_of(asked: Asked, view: RunView) -> SourceCells:
@@ -104,13 +105,13 @@ async def sources_of(asked: Asked, view: RunView) -> SourceCells:
         return SourceCells()
     row, commit = view.row, view.attempt.commit
     if not (row.url and row.notebook and COMMIT.fullmatch(commit)):
-        return SourceCells(note="The commit of this run is not known, so its sources cannot be read from Git.")
+        return SourceCells(note="The commit of this run is unknown, so its sources cannot be read from Git.")
     app = application_of(asked, asked.subject)
     if app is None:
-        return SourceCells(note="This job belongs to no Application, so no project permits to read its repository.")
+        return SourceCells(note="This job belongs to no Application, so no project permits reading its repository.")
     rules, name = asked.site.lookout.rules, project_of(app)
     project = rules.projects.get(name)
     if project is None or not permits_source(project, row.url):
-        return SourceCells(note=f"The sources are not shown: {row.url} is not permitted in project {name}.")
+        return SourceCells(note=f"Sources are hidden: repository {row.url} is not permitted in project {name}.")
     address = NotebookAddress(row.url, name, commit, row.notebook)
     return await asked.site.part(NotebookSources).find(rules.repositories, address)

@@ -1,6 +1,6 @@
-"""The controller of NotebookValidationJobs.
+"""Controller of NotebookValidationJobs.
 
-In: a job's key. Out: one step of its state machine, stored; Events and counts of it. Never: waits for a notebook, a
+In: the key of a job. Out: one stored step of its state machine, with Events and metrics. Never: waits for a notebook, a
 build or a model; acts on a result before that result is stored.
 """
 
@@ -26,31 +26,31 @@ from argosy.kube.objects import Manifest
 
 log = logging.getLogger(__name__)
 MANAGER: Final = "notebooks"
-RECENT: Final = 600.0  # seconds after its end in which a result that was stored and not told of is told
+RECENT: Final = 600.0  # seconds after the end in which missing Events of a stored result are still written
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 REMEMBERED: Final = 10_000
 REMEMBERED_RUNS: Final = 1000
 SOON: Final = Requeue(0.05)
 
-# Called when a run begins, or after its result is stored; again and again, so each must know what it did already.
-# `live` is the job as it is stored. Whatever they raise keeps none of the others from being called.
+# Called when a run starts, or after its result is stored; called repeatedly, so each hook must remember what it did.
+# `live` is the stored job. An error of one hook does not keep the others from being called.
 Follower = Callable[[Job, Manifest, Context], Awaitable[Requeue | None]]
-# The status that is about to be stored, with what must be stored together with it: given the one before it, too
+# Adds fields that must be stored together with the new status; gets the previous status, too
 Pledge = Callable[[Job, Status, Status], Status]
 
 
 class Builds(Protocol):
     async def look(self, job: Job, mark: str, context: Context) -> BuildStanding:
-        """Of the build with this mark; begins it where it is not there yet."""
+        """State of the build with this mark; starts the build if it does not exist."""
 
     async def end(self, job: Job, context: Context) -> None:
-        """Nothing of it goes on."""
+        """Stop the build."""
 
 
 class Models(Protocol):
     async def check(self, job: Job, context: Context) -> Mapping[str, Any]:
-        """As `status.modelValidationResult`."""
+        """Check the models; returns the content of `status.modelValidationResult`."""
 
 
 class Notebooks:
@@ -74,14 +74,14 @@ class Notebooks:
         self._at_start, self._after_result, self._pledges = tuple(at_start), tuple(after_result), tuple(pledges)
         self._told: dict[tuple[str, str], bool] = {}
         self._uids: dict[ResourceKey, str] = {}
-        self._given: dict[RunKey, tuple[str, ...]] = {}  # what a run knows and must not show
-        self._cloning: dict[RunKey, float] = {}  # since when
+        self._given: dict[RunKey, tuple[str, ...]] = {}  # Secret values that a run must not show
+        self._cloning: dict[RunKey, float] = {}  # start time
 
     async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
         began, result = context.clock.monotonic(), "success"
         try:
             return await self._reconcile(key, context)
-        except Conflict:  # what was read is not what is there any more
+        except Conflict:  # the job changed since it was read
             result = "requeue"
             return SOON
         except Exception as error:
@@ -115,7 +115,7 @@ class Notebooks:
     # -- steps -------------------------------------------------------------------------------------------------------
 
     async def _begin(self, job: Job, live: Manifest, status: Status, context: Context) -> Requeue | None:
-        """What an earlier spec set going ends first: two runs of a job never write the same files."""
+        """Stop the run of an earlier spec first: two runs of a job must not write the same files."""
         await self._runs.end(job.key, None, context)
         await _call(self._at_start, job, live, context)
         await self._store(job, live, state_machine.begun(job, status, context.clock.now()), context)
@@ -149,7 +149,7 @@ class Notebooks:
         return state_machine.running(job, status, context.clock.now())
 
     async def _ran(self, job: Job, status: Status, context: Context) -> Step | None:
-        """The image is the built one, if one was; the time is what is left of all."""
+        """Start or observe the run. The image is the built one, if any; the timeout is what is left of it."""
         built = (status.get("buildStatus") or {}).get("imageReference")
         left = deadlines.time_left(job, status, context.clock.now())
         given = replace(job, timeout=left, image=str(built or job.image))
@@ -174,7 +174,7 @@ class Notebooks:
         return None
 
     async def _secrets(self, job: Job, run: RunKey, context: Context) -> tuple[str, ...]:
-        """Read once for a run: what it was given when it began."""
+        """Secret values that the run was given, read once when it starts."""
         if run not in self._given:
             _remember(self._given, run, await secrets_of(job, context.cluster), REMEMBERED_RUNS)
         return self._given[run]
@@ -186,7 +186,7 @@ class Notebooks:
         return found
 
     async def _ended(self, job: Job, live: Manifest, status: Status, context: Context) -> Requeue | None:
-        """A result that is not of ours is nothing to act on."""
+        """Handle a finished job; results written by another controller are left alone."""
         if state_machine.is_overdue(status):
             await self._runs.end(job.key, state_machine.run_key(job, status), context)
         if not status.get("observedGeneration"):
@@ -226,14 +226,14 @@ class Notebooks:
 
 
 def _remember(known: dict[Key, Value], key: Key, value: Value, most: int) -> None:
-    """The oldest is forgotten for it where there are too many."""
+    """Store the value, and drop the oldest one if the map is full."""
     if len(known) >= most:
         del known[next(iter(known))]
     known[key] = value
 
 
 async def _missing_claim(job: Job, context: Context) -> str:
-    """k8s: a Pod waits for its claims; a run beside the cluster does so too, and nobody trains into nowhere."""
+    """k8s: a Pod waits for its claims; a local run waits too, so that no model is written to nowhere."""
     for name in job.claims().values():
         if await context.cluster.get(ResourceKey("", "PersistentVolumeClaim", job.namespace, name)) is None:
             return name
@@ -241,7 +241,7 @@ async def _missing_claim(job: Job, context: Context) -> str:
 
 
 async def _call(followers: Sequence[Follower], job: Job, live: Manifest, context: Context) -> Requeue | None:
-    """All of them, the one after the other; the first error is raised when the last was called."""
+    """Call all hooks in order; the first error is raised after the last call."""
     soonest: float | None = None
     failed: ArgosyError | None = None
     for each in followers:

@@ -1,4 +1,4 @@
-"""Times within a job: how much is left, and when to look again.
+"""Deadlines and polling intervals of a job.
 
 In: a job, its status, the time. Out: seconds. Never: reads a clock; decides.
 """
@@ -14,7 +14,7 @@ from argosy.features.notebooks.statuses import Status
 from argosy.kube.objects.timestamps import remaining_delay
 
 LOOK, WAITING, LATER = 0.25, 0.5, 1.0
-YOUNG: Final = 20.0  # seconds in which a run is looked at more often
+YOUNG: Final = 20.0  # seconds in which a new run is polled more often
 
 
 def moment(text: Any) -> datetime | None:
@@ -22,13 +22,13 @@ def moment(text: Any) -> datetime | None:
 
 
 def attempt(status: Status) -> Mapping[str, Any] | None:
-    """The last one, whether or not it has ended."""
+    """The last attempt, whether or not it has ended."""
     attempts = status.get("attempts") or ()
     return attempts[-1] if attempts else None
 
 
 def deadline(job: Job, status: Status) -> datetime | None:
-    """The timeout counts from when the first attempt of this run really began, and is for all of them."""
+    """The timeout starts with the first attempt of this run and covers all attempts."""
     begun = moment(status.get("startTime"))
     if begun is None:
         return None
@@ -38,13 +38,13 @@ def deadline(job: Job, status: Status) -> datetime | None:
 
 
 def time_left(job: Job, status: Status, now: datetime) -> float:
-    """What of the job's timeout is left for this attempt."""
+    """Seconds of the job's timeout that are left for this attempt."""
     until = deadline(job, status)
     return job.timeout if until is None else min(max((until - now).total_seconds(), 1.0), job.timeout)
 
 
 def retries_in(job: Job, status: Status, now: datetime) -> float | None:
-    """Seconds until the next attempt; None where one is under way."""
+    """Seconds until the next attempt; None while one is running."""
     last = attempt(status)
     if last is None or not last.get("completionTime"):
         return None

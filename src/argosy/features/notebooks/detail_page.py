@@ -1,7 +1,7 @@
-"""`/notebooks/{ns}/{name}[/runs/{id}]`: one run of a notebook: its cells, what they said, what it set off.
+"""Page of one notebook run: `/notebooks/{ns}/{name}[/runs/{id}]`, with cells, outputs and triggers.
 
-In: a request. Out: a page; a frame for HTML of an output; a run that was asked for again. Never: markup of a notebook
-in the page itself: its HTML is answered alone, under a policy that lets it run nothing and reach nobody.
+In: a request. Out: the page, a frame for HTML outputs, or a new run. Never: puts markup of a notebook into the page
+itself: its HTML is served alone, under a policy that forbids scripts and requests.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ STATES: Final = {"Success": "ok", "Failure": "failed", "Skipped": "waiting"}
 
 @dataclass(frozen=True)
 class CellView:
-    """A cell as it is shown: its source where that is known, what it said, what was noted of it."""
+    """A cell as shown in the page: source if known, outputs, findings."""
 
     index: int
     state: str
@@ -44,14 +44,14 @@ class CellView:
     source: str = ""
     count: int | None = None
     outputs: tuple[Output, ...] = ()
-    frames: tuple[str, ...] = ()  # where the HTML of each output is; empty where it has none
+    frames: tuple[str, ...] = ()  # URL of the HTML of each output; "" if it has none
     error: str = ""
     notes: tuple[Note, ...] = ()
     is_open: bool = False
 
     @property
     def first(self) -> str:
-        """A line that tells it from others."""
+        """First line of the cell, for its heading."""
         said = next((each.text for each in self.outputs if each.kind in ("text", "error")), "")
         text = self.source or self.error or said
         return next((line.strip() for line in text.splitlines() if line.strip()), "")[:120]
@@ -102,13 +102,13 @@ def _view(asked: Asked) -> RunView:
 
 
 def kept(asked: Asked, view: RunView) -> dict[str, Any] | None:
-    """The executed notebook, where this machine has it."""
+    """The executed notebook, if this machine has it."""
     run = view.attempt
     return executed(asked.site.options.runs, asked.subject, run.generation, run.number) if run else None
 
 
 async def cells_of(asked: Asked, view: RunView) -> tuple[list[CellView], str]:
-    """The cells, and a note about their sources: where this machine did not run them, they come from Git."""
+    """The cells, and a note about their sources, which come from Git if the notebook did not run on this machine."""
     told = {each.index: each for each in view.cells}
     found = kept(asked, view)
     sources = SourceCells(shown_cells(found)) if found else await sources_of(asked, view)
@@ -123,16 +123,14 @@ async def cells_of(asked: Asked, view: RunView) -> tuple[list[CellView], str]:
 
 
 def _opened(cells: list[CellView]) -> list[CellView]:
-    """What needs a look; where nothing does, all of a notebook that is not long."""
+    """Open the cells that need attention; if there are none, open all cells of a short notebook."""
     wanted = {each.index for each in cells if each.state in ("failed", "noted")}
     is_short = not wanted and len(cells) <= MOST_OPEN
     return [replace(each, is_open=is_short or each.index in wanted) for each in cells]
 
 
-def _cell(
-    index: int, told: Told | None, shown: ShownCell | None, state: str, view: RunView, base: str
-) -> CellView:
-    """`state` counts where the job's status does not tell of the cell."""
+def _cell(index: int, told: Told | None, shown: ShownCell | None, state: str, view: RunView, base: str) -> CellView:
+    """`state` applies if the job status does not contain the cell."""
     notes = tuple(each for each in view.notes if each.cell == index)
     state = STATES.get(told.status, "waiting") if told else state
     if state == "ok" and any(each.severity != "info" for each in notes):
@@ -154,7 +152,7 @@ def _cell(
 
 
 def _remembered_state(cell: ShownCell, view: RunView) -> str:
-    """Of a cell whose source alone is known: what the job's strip tells, else unknown."""
+    """State of a cell of which only the source is known: from the job's cell strip, otherwise unknown."""
     if cell.type != "code":
         return "waiting"
     strip = {each.index: each.state for each in view.row.strip} if view.is_last else {}
@@ -162,7 +160,7 @@ def _remembered_state(cell: ShownCell, view: RunView) -> str:
 
 
 def _state(shown: ShownCell) -> str:
-    """Of a run whose cells only its notebook tells of."""
+    """State of a cell that only the executed notebook describes."""
     if shown.type != "code" or shown.count is None:
         return "waiting"
     return "failed" if any(each.kind == "error" and "Traceback" in each.text for each in shown.outputs) else "ok"
@@ -173,14 +171,14 @@ def _said(told: Told | None) -> tuple[Output, ...]:
 
 
 def strip_of(view: RunView, cells: list[CellView]) -> list[dict[str, str]]:
-    """The cells that the page has, and while it runs those that are to come."""
+    """The cells of the page and, while the notebook runs, the next ones."""
     found = {each.index: (each.state, each.time) for each in cells if each.type == "code"}
     text = {each.index for each in cells if each.type != "code"}
     if view.is_last:
         found |= {each.index: (each.state, each.time) for each in view.row.strip if each.index not in {*found, *text}}
     words = {
         "ok": "succeeded", "failed": "failed", "noted": "noted", "running": "running", "waiting": "not run",
-        "unknown": "not remembered",
+        "unknown": "not recorded",
     }  # fmt: skip
     known = {each.index for each in cells}
     return [
@@ -194,7 +192,7 @@ def strip_of(view: RunView, cells: list[CellView]) -> list[dict[str, str]]:
 
 
 async def framed(asked: Asked) -> Text:
-    """The HTML of one output, alone: it has no origin, no script, and nobody to talk to."""
+    """The HTML of one output alone: without origin, scripts and network access."""
     found = kept(asked, _view(asked))
     places = [asked.values[name] for name in ("cell", "output")]
     if found is None or not all(each.isascii() and each.isdecimal() and len(each) < 7 for each in places):
@@ -217,7 +215,7 @@ ROUTES = (
     Route("GET", "/notebooks/{ns}/{name}", SEE, page, "A notebook job and its last run, as a page."),
     Route("GET", "/notebooks/{ns}/{name}/runs/{id}", SEE, page, "One run of a notebook job, as a page."),
     Route("GET", HTML, SEE, framed, "The HTML of an output, confined to a frame."),
-    Route("POST", "/notebooks/{ns}/{name}/run", May("applications", RUN, notebook), run_again, "Run it once more."),
+    Route("POST", "/notebooks/{ns}/{name}/run", May("applications", RUN, notebook), run_again, "Run a notebook again."),
 )
 
 

@@ -1,6 +1,6 @@
-"""Durations as Go writes them.
+"""Parses and formats durations in Go's format.
 
-In: `1h30m`. Out: seconds, and such a text again. Never: a guess: what is no duration is a UserError.
+In: text such as `1h30m`. Out: seconds, and such a text again. Never: guesses; an invalid duration is a UserError.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ MOST_SECONDS: Final = 7 * 86400.0
 
 def seconds_of(text: str, where: str = "") -> float:
     if len(text) > 100 or not _WHOLE.fullmatch(text):
-        raise UserError(f"{text[:40]!r} is no duration; write for example 90s, 15m or 1h30m", where=where)
+        raise UserError(f"invalid duration {text[:40]!r}: expected for example 90s, 15m or 1h30m", where=where)
     return min(sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(text)), MOST_SECONDS)
 
 
 def written(seconds: float) -> str:
-    """`1.5s`, `15m`, `1h30m`: the units that are not zero."""
+    """Format seconds as `1.5s`, `15m` or `1h30m`, without zero units."""
     if seconds < 60:
         return f"{seconds:.3f}".rstrip("0").rstrip(".") + "s"
     whole = round(seconds)

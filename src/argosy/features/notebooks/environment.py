@@ -1,6 +1,6 @@
-"""The variables that every notebook is given, wherever it runs.
+"""Environment variables that every notebook gets, wherever it runs.
 
-In: a job. Out: names and values. Never: a secret; what the job's own `env` says, which comes after them.
+In: a job. Out: names and values. Never: a secret; the job's own `env`, which is added later.
 """
 
 from __future__ import annotations

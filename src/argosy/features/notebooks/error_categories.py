@@ -1,6 +1,6 @@
-"""What an error means for a run: whose fault it is, and whether another try may help.
+"""Maps errors to the outcome of a run: failure category, and whether a retry may help.
 
-In: an error of ours. Out: an Outcome, or None where the same call may be answered well in a moment. Never: raises.
+In: an ArgosyError. Out: a RunOutcome, or None if the same call may soon succeed. Never: raises.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from argosy.features.notebooks.runner import categories
 
 
 def outcome_of(error: ArgosyError) -> Outcome | None:
-    """k8s: invalid and forbidden are final; conflicts, time-outs and the like are not even counted."""
+    """k8s: Invalid and Forbidden are final; conflicts and timeouts are retried and not counted."""
     if isinstance(error, UserError):
         return refused(error)
     if isinstance(error, Forbidden | Invalid) or (isinstance(error, ClusterError) and error.code == 400):

@@ -1,7 +1,7 @@
-"""What happened to a job, as Events beside it.
+"""Kubernetes Events of a notebook job.
 
-In: a job's status before and after. Out: Events, each written once: its name follows from the run and the reason, so
-that a second try, or another process, meets the first. Never: keeps a controller from its work.
+In: the status of a job before and after a step. Out: Events, each written once: the name is derived from run and
+reason, so that a retry or another process writes the same Event. Never: blocks the controller.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ LONGEST_NAME: Final = 253
 class Happening:
     reason: str
     message: str
-    mark: str  # tells it from the same of another run
+    mark: str  # distinguishes it from the same event of another run
     is_warning: bool = False
-    kind: str = ""  # of a notification: validation-success or validation-failure
+    kind: str = ""  # type of a notification: validation-success or validation-failure
 
 
 def happenings(job: Job, before: Status, after: Status) -> Iterator[Happening]:
-    """What the step from one status to the next is called."""
+    """Events for the change from one status to the next."""
     was, now = before.get("phase"), after.get("phase")
     last, earlier = deadlines.attempt(after) or {}, deadlines.attempt(before) or {}
     mark = f"{job.generation}.{last.get('number', 0)}.{after.get('startTime', '')}"
     if was != now and now == BUILDING:
-        yield Happening("BuildStarted", f"building an image by {after['buildStatus'].get('strategy')}", mark)
+        yield Happening("BuildStarted", f"building an image with {after['buildStatus'].get('strategy')}", mark)
     if was != now and now == BUILT:
         yield Happening("BuildComplete", f"built {after['buildStatus'].get('imageReference')}", mark)
     if last.get("startTime") and not earlier.get("startTime") and last.get("number") == earlier.get("number"):
@@ -69,7 +69,7 @@ def ended(job: Job, status: Status, mark: str = "") -> Iterator[Happening]:
 
 
 def _story(job: Job, status: Status, reason: str) -> str:
-    """The lines that people know from the original, and what they asked for beside."""
+    """The lines that the original operator writes, and a few more."""
     began, done = deadlines.moment(status.get("startTime")), deadlines.moment(status.get("completionTime"))
     seconds = (done - began).total_seconds() if began and done else 0.0
     lines = {
@@ -83,12 +83,12 @@ def _story(job: Job, status: Status, reason: str) -> str:
         "Timestamp": status.get("completionTime"),
         "Namespace": job.namespace,
     }
-    head = f"{job.name}: {reason}: {status.get('message')}"  # tables show the first line alone
+    head = f"{job.name}: {reason}: {status.get('message')}"  # tables show only the first line
     return "\n".join([head, *(f"{name}: {value}" for name, value in lines.items() if value)])
 
 
 def event(job: Job, live: Manifest, happening: Happening, now: datetime) -> Manifest:
-    """k8s: an Event is in the namespace of what it is about."""
+    """k8s: an Event is in the namespace of the object that it is about."""
     digest = hashlib.sha256(f"{job.uid}/{happening.reason}/{happening.mark}".encode()).hexdigest()[:16]
     labels = {NOTIFICATION_TYPE: happening.kind} if happening.kind else {}
     if labels and job.labels.get(PART_OF):
@@ -116,7 +116,7 @@ def event(job: Job, live: Manifest, happening: Happening, now: datetime) -> Mani
 
 
 async def tell(job: Job, live: Manifest, happening: Happening, cluster: Cluster, now: datetime) -> bool:
-    """Whether it was not told before. An Event that cannot be written is lost, as everywhere."""
+    """Write an Event; True if it did not exist. An Event that cannot be written is lost, as in Kubernetes."""
     try:
         await cluster.create(event(job, live, happening, now))
     except ArgosyError:

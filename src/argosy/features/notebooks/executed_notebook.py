@@ -1,7 +1,7 @@
-"""The executed notebook of a run, where this machine keeps it.
+"""Loads the executed notebook of a run that ran on this machine.
 
-In: the folder of a cluster that runs here, a job, the number of a run. Out: a notebook, or None. Never: a file outside
-of that folder; more than a limit; an error because a file is not as it should be.
+In: the data folder of a local cluster, a job, the number of a run. Out: a notebook, or None. Never: reads a file
+outside of that folder, or more than a limit; raises because a file is invalid.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A NotebookValidationJob as a value.
 
-In: a live manifest. Out: a Job, with the documented defaults where nothing is written. Never: raises, whatever the
-manifest holds: what is wrong with it is told by `problems`; changes what the user wrote.
+In: a live manifest. Out: a Job with the documented defaults. Never: raises, whatever the manifest contains (`problems`
+reports errors); changes user fields.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ VALIDATION: Final[Fields] = {
 
 @dataclass(frozen=True)
 class Notebook:
-    """Where a notebook is, in Git."""
+    """Location of a notebook in Git."""
 
     url: str
     ref: str
     path: str
-    secret: str = ""  # with credentials, in the job's namespace
+    secret: str = ""  # name of the Secret with credentials, in the job's namespace
 
 
 @dataclass(frozen=True)
 class Volume:
     name: str
-    kind: str  # one of SOURCES; empty where none or several are named
+    kind: str  # one of SOURCES; "" if none or several are set
     source: Fields = field(default_factory=dict)
 
 
@@ -67,7 +67,7 @@ class RetryPolicy:
     backoff: float = 60.0  # seconds before the first retry
 
     def wait(self, retry: int) -> float:
-        """Before the retry of this number, from 1: 1, 2, 4 minutes, unless the job says otherwise."""
+        """Seconds before a retry, counted from 1: 1, 2, 4 minutes, unless the job sets another backoff."""
         return self.backoff * 2.0 ** (retry - 1)
 
 
@@ -108,17 +108,17 @@ class Job:
     timeout: float = TIMEOUT
     resources: Fields = field(default_factory=dict)
     env: tuple[Fields, ...] = ()
-    env_from: tuple[Fields, ...] = ()  # `credentials` too
+    env_from: tuple[Fields, ...] = ()  # includes `credentials`
     volumes: tuple[Volume, ...] = ()
     mounts: tuple[Mount, ...] = ()
     init_containers: tuple[Fields, ...] = ()
-    placing: Fields = field(default_factory=dict)  # tolerations, nodeSelector, affinity, as a Pod has them
+    placing: Fields = field(default_factory=dict)  # tolerations, nodeSelector and affinity, as in a Pod
     parameters: Fields = field(default_factory=dict)
     comparison: Fields = field(default_factory=lambda: COMPARISON)
     validation: Fields = field(default_factory=lambda: VALIDATION)
     retry: RetryPolicy = RetryPolicy()
-    build: Build | None = None  # None: nothing is built
-    models: ModelChecks | None = None  # None: no model is asked
+    build: Build | None = None  # None: no image is built
+    models: ModelChecks | None = None  # None: no model is checked
     annotations: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
 
@@ -132,11 +132,11 @@ class Job:
 
     @property
     def re_run(self) -> str:
-        """Any text that was not there before asks for one more run."""
+        """Any new value of this annotation requests another run."""
         return self.annotations.get(RE_RUN, "")
 
     def claims(self) -> dict[str, str]:
-        """The names of volumes that are claims, with the claims."""
+        """Volume names mapped to claim names, for volumes that are claims."""
         return {
             each.name: str(each.source.get("claimName") or "")
             for each in self.volumes
@@ -184,7 +184,7 @@ def _notebook(written: Fields) -> Notebook:
 
 
 def _credentials(pod: Fields) -> tuple[Fields, ...]:
-    """What `credentials` means, beside `envFrom` and not in its place: what is stored stays what Git says."""
+    """Translate `credentials` to `envFrom` when reading, so that the stored spec stays as in Git."""
     return tuple({"secretRef": {"name": str(name)}} for name in pod.get("credentials") or ())
 
 
@@ -252,7 +252,7 @@ _ANNOTATED: Final = {
 
 
 def _comparison(spec: Fields, annotations: Mapping[str, str]) -> Fields:
-    """The annotations that people know from the original's pages count where the spec says nothing."""
+    """Annotations documented by the original operator apply if the spec has no comparisonConfig."""
     if isinstance(spec.get("comparisonConfig"), Mapping):
         return {**COMPARISON, **spec["comparisonConfig"]}
     found: dict[str, Any] = {}
@@ -268,7 +268,7 @@ def _comparison(spec: Fields, annotations: Mapping[str, str]) -> Fields:
 
 
 def _seconds(text: Any, otherwise: float) -> float:
-    """What cannot be read is told by `problems`."""
+    """Invalid durations are reported by `problems`."""
     try:
         return seconds_of(str(text)) if text else otherwise
     except UserError:

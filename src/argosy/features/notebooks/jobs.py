@@ -1,6 +1,6 @@
-"""Notebook jobs of any cluster: found, looked at, followed, asked for one more run.
+"""Client for notebook jobs of a cluster: list, find, follow, run again.
 
-In: which cluster, a name. Out: jobs as they are stored. Never: a guess between two of one name; runs anything here.
+In: a cluster, a name. Out: jobs as stored. Never: guesses between two jobs of the same name; runs anything here.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from argosy.kube.objects.timestamps import written
 
 JOB: Final = GroupKind("mlops.mlops.dev", "NotebookValidationJob")
 NOUN: Final = Noun(
-    JOB, "notebook job", "argosy notebook list", "install it with deploy/notebooks, or begin with: argosy demo"
+    JOB, "notebook job", "argosy notebook list", "install it with deploy/notebooks, or start with: argosy demo"
 )
 TERMINAL: Final = ("Succeeded", "Failed")
-PAUSE: Final = 0.3  # seconds between looks at one that is followed
+PAUSE: Final = 0.3  # seconds between polls
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,13 @@ class JobDesk:
         return found
 
     async def run_again(self, job: Manifest) -> str:
-        """What was written to the job: any text that was not there before."""
+        """Request another run; returns the new annotation value."""
         mark = written(datetime.now(UTC), "microseconds")
         await self.cluster.patch(key_of(job), {"metadata": {"annotations": {RE_RUN: mark}}})
         return mark
 
     async def following(self, job: Manifest, *, since: str = "") -> AsyncIterator[Manifest]:
-        """As it is now, and whenever it has changed, until it is over. `since`: the run that was asked for."""
+        """Yield the job now and whenever it changed, until the run is over. `since`: the requested run."""
         seen = ""
         while True:
             live = await self.cluster.get(key_of(job))
@@ -69,7 +69,7 @@ class JobDesk:
 
 
 def is_of(job: Manifest, since: str = "") -> bool:
-    """Whether its status is about the spec that it has, and about the run that was asked for."""
+    """True if the status is about the current spec, and about the requested run."""
     status: dict[str, Any] = job.get("status") or {}
     is_newest = status.get("observedGeneration") in (None, job["metadata"].get("generation"))
     return is_newest and (not since or status.get("observedReRun") == since)

@@ -46,7 +46,7 @@ async def _list(desk: JobDesk, chosen: argparse.Namespace) -> int:
     if chosen.output != "text":
         print_data({"items": jobs}, chosen.output)
     elif not jobs:
-        talk("no notebook jobs are there; begin with: docs/guides/notebooks-with-argocd.md")
+        talk("no notebook jobs found; start with: docs/guides/notebooks-with-argocd.md")
     else:
         print("\n".join(table(HEADINGS, [_row(each) for each in jobs])))
     return 0
@@ -75,9 +75,9 @@ def _told(job: Manifest) -> Iterator[tuple[str, str]]:
     notebook = job["spec"]["notebook"]
     git = notebook.get("git") or {}
     yield "name", f"{metadata['namespace']}/{metadata['name']}"
-    yield "phase", f"{status.get('phase') or 'Pending'}: {status.get('message') or 'nobody has begun with it'}"
+    yield "phase", f"{status.get('phase') or 'Pending'}: {status.get('message') or 'not started yet'}"
     yield "why", _why(status)
-    yield "notebook", f"{notebook['path']} of {git.get('url')}, {git.get('ref') or 'main'}"
+    yield "notebook", f"{notebook['path']} in {git.get('url')}, {git.get('ref') or 'main'}"
     yield "commit", str(status.get("gitCommit") or "")
     yield "cells", _counted(status)
     yield "began", str(status.get("startTime") or "")
@@ -98,14 +98,14 @@ def _told(job: Manifest) -> Iterator[tuple[str, str]]:
 
 
 def _why(status: Fields) -> str:
-    """Of a failure, on one line: the cell, what it said, and what to do about a package that is missing."""
+    """The failure on one line: the cell, its error, and the advice for a missing package."""
     found = [each for each in status.get("conditions") or () if (each.get("type"), each.get("status")) == FAILED]
     words = " ".join(str(found[0].get("message") or "").split()) if found else ""
     return words if len(words) <= MOST_WHY else words[: MOST_WHY - 1] + "…"
 
 
 def _set_off(job: Manifest) -> Iterator[Fields]:
-    """By the run that is shown: beside one that failed, what an earlier one did would read as its doing."""
+    """Triggers of the run that is shown; those of an earlier run would look like results of a failed one."""
     status = _status(job)
     attempts = status.get("attempts") or [{}]
     last = (status.get("observedGeneration"), int(attempts[-1].get("number") or 1))
@@ -135,7 +135,7 @@ async def _trigger(desk: JobDesk, chosen: argparse.Namespace) -> int:
     job = await desk.find(chosen.name, chosen.namespace)
     talk(f"target: {desk.where}")
     mark = await desk.run_again(job)
-    print(f"{job['metadata']['namespace']}/{job['metadata']['name']} runs once more")
+    print(f"{job['metadata']['namespace']}/{job['metadata']['name']} runs again")
     return await _followed(desk, job, mark) if chosen.wait else 0
 
 
@@ -143,13 +143,13 @@ async def _followed(desk: JobDesk, job: Manifest, since: str = "") -> int:
     shown, code = 0, 0
     async for live in desk.following(job, since=since):
         done = len(_status(live).get("results") or ())
-        shown = 0 if done < shown else shown  # another attempt begins at the first cell
+        shown = 0 if done < shown else shown  # another attempt starts with the first cell
         shown, code = _show(live, shown, is_last=is_over(live, since))
     return code
 
 
 def _show(job: Manifest, shown: int, *, is_last: bool) -> tuple[int, int]:
-    """Cells that have not been shown; how many are, and the exit code so far."""
+    """Print cells that were not shown yet; returns how many are shown, and the exit code so far."""
     status = _status(job)
     results = status.get("results") or []
     for each in results[shown:]:
@@ -164,7 +164,7 @@ def _status(job: Manifest) -> Fields:
 
 
 def _counted(status: Fields) -> str:
-    """How many went well, of those that have been run: neither text, nor what comes after a failure."""
+    """Succeeded cells of those that ran, without text cells and cells after a failure."""
     found = [each.get("status") for each in status.get("results") or () if each.get("status") != "Skipped"]
     return f"{found.count('Success')}/{len(found)}" if found else ""
 

@@ -1,6 +1,6 @@
-"""`/notebooks`: jobs that run notebooks, and what came of them.
+"""Page `/notebooks`: the notebook jobs and their results.
 
-In: a request. Out: rows. Never: a job of an Application that the caller may not see.
+In: a request. Out: rows. Never: shows a job of an Application that the caller may not see.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What people read of a run, line by line: by `argosy notebook logs`, and as the log of its Pod.
+"""Formats a run as log lines, for `argosy notebook logs` and for the log of its Pod.
 
-In: a job's status. Out: lines. Never: I/O; what the status does not tell.
+In: the status of a job. Out: lines. Never: does I/O; prints facts that the status does not contain.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from typing import Any
 
 
 def cell_lines(result: Mapping[str, Any]) -> list[str]:
-    """A heading, what the cell printed, and its error."""
+    """A heading, the output of the cell, and its error."""
     heading = f"-- cell {result['cellIndex']}  {result['status']}  {result.get('executionTime') or ''}".rstrip()
     said = (str(result.get(name) or "").rstrip("\n") for name in ("output", "errorMessage"))
     return [heading, *(line for text in said if text for line in text.split("\n"))]
 
 
 def ending(status: Mapping[str, Any]) -> str:
-    return f"{status.get('phase') or 'Pending'}: {status.get('message') or 'nobody has begun with it'}"
+    return f"{status.get('phase') or 'Pending'}: {status.get('message') or 'not started yet'}"

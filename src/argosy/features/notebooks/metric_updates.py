@@ -1,4 +1,4 @@
-"""Which counts and durations follow from what the controller does.
+"""Updates metrics for the actions of the controller.
 
 In: jobs, statuses, results. Out: metrics. Never: decides.
 """
@@ -44,7 +44,7 @@ def started(metrics: Metrics, job: Job, *, is_good: bool) -> None:
 
 
 def cloned(metrics: Metrics, job: Job, seconds: float) -> None:
-    """From the start of a run until its commit was known."""
+    """Duration from the start of a run until its commit is known."""
     kind = "none" if not job.notebook.secret else "ssh" if job.notebook.url.startswith(("git@", "ssh:")) else "https"
     metrics.observe(CLONED, seconds, {"namespace": job.namespace, "auth_type": kind})
     metrics.count(CLONES, {"namespace": job.namespace, "result": "success"})

@@ -1,6 +1,6 @@
-"""Counts and durations in Prometheus' text form, under the original's names.
+"""Counters and histograms in the Prometheus text format, with the names of the original operator.
 
-In: what happens. Out: text. Never: a label that a user may make up at will, but for the namespace and the job's name.
+In: observations. Out: text. Never: uses labels with arbitrary user values, except the namespace and the job name.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ __all__ = ["MOST_SERIES", "PREFIX", "RECONCILING", "RUNNING", "Metrics"]
 
 
 class Metrics:
-    """One for each process."""
+    """One instance per process."""
 
     def __init__(self) -> None:
         self._counters: dict[str, Counts] = {}
         self._histograms: dict[str, Histogram] = {}
-        self._phases: dict[str, tuple[str, str]] = {}  # by the uid of a job: its namespace and phase
+        self._phases: dict[str, tuple[str, str]] = {}  # by job uid: namespace and phase
 
     def count(self, name: str, labels: Mapping[str, str]) -> None:
         self._counters.setdefault(name, Counts(name)).add(labels)
@@ -35,7 +35,7 @@ class Metrics:
         self._histograms.setdefault(name, Histogram(name, bounds)).observe(max(seconds, 0.0), labels)
 
     def stands(self, uid: str, namespace: str, phase: str) -> None:
-        """Where a job is now; an empty phase: it is gone."""
+        """Set the current phase of a job; "" if it was deleted."""
         if phase:
             self._phases[uid] = (namespace, phase)
         else:
@@ -47,7 +47,7 @@ class Metrics:
         return text([*counted, self._active(), *observed])
 
     def _active(self) -> Family:
-        """Counted anew each time, so that it is right however many jobs there are."""
+        """Counted on every scrape, so that it is right for any number of jobs."""
         stand = sorted(Counter(self._phases.values()).items())
         samples = [Sample({"namespace": namespace, "phase": phase}, count) for (namespace, phase), count in stand]
         return Family(f"{PREFIX}active_pods", "gauge", "", samples)

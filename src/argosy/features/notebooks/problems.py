@@ -1,6 +1,6 @@
-"""What is wrong with a job, in sentences that say what to do.
+"""Validates the spec of a notebook job; each problem says what to do.
 
-In: a live manifest. Out: problems; those that are `fatal` keep it from running. Never: raises; asks a cluster.
+In: a live manifest. Out: problems; `fatal` ones keep the job from running. Never: raises; talks to a cluster.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from argosy.gitops.application.hooks import wave
 from argosy.kube.objects import Manifest
 from argosy.kube.schema.quantity import parse
 
-# Those that a run really has, and those that the original keeps for itself
+# Volume names that a run uses, and names that the original operator reserves
 RESERVED: Final = (
     "git-clone", "golden-git-clone", "notebook-data", "source", "workspace", "jovyan-home",
 )  # fmt: skip
@@ -65,7 +65,7 @@ def problems(manifest: Manifest) -> list[Problem]:
 
 
 def warnings(manifest: Manifest) -> list[str]:
-    """What is told to whoever writes such a manifest, which is stored all the same."""
+    """Admission warnings for the author of the manifest, which is stored anyway."""
     return [str(each) for each in problems(manifest)]
 
 
@@ -75,9 +75,9 @@ def _notebook(job: Job) -> Iterator[Problem]:
             continue
         for name, value in (("git.url", where.url), ("git.ref", where.ref), ("path", where.path)):
             if not value:
-                yield Problem(f"spec.{field}.{name}", "is missing; say which notebook is run")
+                yield Problem(f"spec.{field}.{name}", "is required; set the notebook to run")
         if where.path.startswith("/") or ".." in where.path.split("/"):
-            yield Problem(f"spec.{field}.path", f"{where.path!r} leads out of the repository; write a path within it")
+            yield Problem(f"spec.{field}.path", f"{where.path!r} is outside of the repository; use a path inside it")
 
 
 def _durations(spec: Mapping[str, Any]) -> Iterator[Problem]:
@@ -89,7 +89,7 @@ def _durations(spec: Mapping[str, Any]) -> Iterator[Problem]:
             value = value.get(step) if isinstance(value, Mapping) else None
         try:
             if value is not None and seconds_of(str(value)) <= 0:
-                yield Problem(f"spec.{path}", "leaves no time at all; write for example 15m")
+                yield Problem(f"spec.{path}", "must be greater than zero; use for example 15m")
         except UserError as error:
             yield Problem(f"spec.{path}", error.message)
 
@@ -97,7 +97,7 @@ def _durations(spec: Mapping[str, Any]) -> Iterator[Problem]:
 def _misplaced(spec: Mapping[str, Any]) -> Iterator[Problem]:
     if spec.get("volumes"):
         names = ", ".join(str(each.get("name")) for each in spec["volumes"] if isinstance(each, Mapping))
-        text = f"volumes belong below podConfig; {names} is used from here, move it to spec.podConfig.volumes"
+        text = f"volumes belong in podConfig; {names} is still used, move it to spec.podConfig.volumes"
         yield Problem("spec.volumes", text, fatal=False)
 
 
@@ -110,14 +110,14 @@ def _volumes(manifest: Manifest) -> Iterator[Problem]:
     for field, each in written:
         name = str(each.get("name") or "")
         if name in RESERVED or name.startswith(OURS):
-            yield Problem(f"{field}.name", f"{name!r} is a volume that every run has; choose another name")
+            yield Problem(f"{field}.name", f"{name!r} is reserved for a volume of every run; use another name")
         if name in seen:
-            yield Problem(f"{field}.name", f"there is a volume {name!r} already; give each a name of its own")
+            yield Problem(f"{field}.name", f"duplicate volume {name!r}; use unique names")
         seen.add(name)
         kinds = [kind for kind in SOURCES if each.get(kind) is not None]
         if len(kinds) != 1:
-            have = f"has {' and '.join(kinds)}" if kinds else "says nowhere what it is"
-            yield Problem(field, f"volume {name!r} {have}; give it exactly one of {', '.join(SOURCES)}")
+            have = f"has {' and '.join(kinds)}" if kinds else "has no source"
+            yield Problem(field, f"volume {name!r} {have}; set exactly one of {', '.join(SOURCES)}")
 
 
 def _mounts(job: Job) -> Iterator[Problem]:
@@ -126,15 +126,15 @@ def _mounts(job: Job) -> Iterator[Problem]:
     for number, mount in enumerate(job.mounts):
         field = f"spec.podConfig.volumeMounts[{number}]"
         if mount.volume not in known:
-            there = f"there are {', '.join(sorted(known))}" if known else "there is none"
-            text = f"there is no volume {mount.volume!r} ({there}); define it in spec.podConfig.volumes"
+            there = f"volumes: {', '.join(sorted(known))}" if known else "no volumes defined"
+            text = f"volume {mount.volume!r} not found ({there}); define it in spec.podConfig.volumes"
             yield Problem(f"{field}.name", text)
         if counted[mount.path.rstrip("/")] > 1:
-            yield Problem(f"{field}.mountPath", f"{mount.path} is mounted twice; give each mount a path of its own")
+            yield Problem(f"{field}.mountPath", f"{mount.path} is mounted twice; use a unique path for each mount")
         if mount.path.rstrip("/") in {each.rstrip("/") for each in TAKEN}:
-            yield Problem(f"{field}.mountPath", f"{mount.path} is what a run needs itself; mount it elsewhere")
+            yield Problem(f"{field}.mountPath", f"{mount.path} is reserved for the run; use another path")
         if ".." in mount.path.split("/") or ".." in mount.sub_path.split("/") or mount.sub_path.startswith("/"):
-            yield Problem(field, "leads out of its volume; write paths without ..")
+            yield Problem(field, "points outside of its volume; use paths without ..")
 
 
 def _quantities(job: Job) -> Iterator[Problem]:
@@ -143,7 +143,7 @@ def _quantities(job: Job) -> Iterator[Problem]:
             try:
                 parse(str(value))
             except (UserError, ValueError, ArithmeticError):
-                text = f"{str(value)[:40]!r} is not a quantity; write for example 2Gi or 500m"
+                text = f"{str(value)[:40]!r} is not a quantity; use for example 2Gi or 500m"
                 yield Problem(f"spec.podConfig.resources.{part}.{name}", text)
 
 
@@ -156,7 +156,7 @@ def _patterns(job: Job) -> Iterator[Problem]:
         try:
             re.compile(str(text))
         except (re.error, RecursionError, OverflowError) as error:
-            yield Problem(field, f"{str(text)[:80]!r} is no regular expression ({error}); correct it")
+            yield Problem(field, f"{str(text)[:80]!r} is not a regular expression ({error}); correct it")
 
 
 def _numbers(job: Job) -> Iterator[Problem]:
@@ -170,28 +170,28 @@ def _numbers(job: Job) -> Iterator[Problem]:
         try:
             float(value if value is not None else 0)
         except (TypeError, ValueError):
-            yield Problem(field, f"{str(value)[:40]!r} is no number; write for example 0.001 or 1e-6")
+            yield Problem(field, f"invalid number {str(value)[:40]!r}: expected for example 0.001 or 1e-6")
 
 
 def _parameters(job: Job) -> Iterator[Problem]:
     for name in job.parameters:
         field = f"spec.parameters[{str(name)[:80]}]"
         if not parameters.is_name(name):
-            yield Problem(field, "is no name of Python's; use letters, digits and _")
+            yield Problem(field, "is not a Python identifier; use letters, digits and _")
         elif name in _YAML_WORDS:
             # k8s: kubectl and Argo CD read YAML 1.1
-            yield Problem(field, "is what YAML makes of y, n, yes, no, on or off; write the name in quotes")
+            yield Problem(field, "is how YAML reads y, n, yes, no, on or off; quote the name")
 
 
 def _building(job: Job) -> Iterator[Problem]:
     if job.build is not None and job.build.strategy not in BUILDERS:
-        text = f"nothing builds by {job.build.strategy!r}; choose {' or '.join(BUILDERS)}"
+        text = f"unknown build strategy {job.build.strategy!r}; choose {' or '.join(BUILDERS)}"
         yield Problem("spec.podConfig.buildConfig.strategy", text)
     if job.build is not None:
         words = {"baseImage": [job.build.base_image], "requirementsFile": [job.build.requirements]}
         for name, values in {**words, "requirementsSources": job.build.requirements_sources}.items():
             if bad := next((each for each in values if each and not _PLAIN.fullmatch(each)), None):
-                text = f"{bad[:80]!r} has signs that neither images nor paths have; write it plainly"
+                text = f"{bad[:80]!r} has characters that are not allowed in images and paths; remove them"
                 yield Problem(f"spec.podConfig.buildConfig.{name}", text)
 
 
@@ -199,30 +199,30 @@ def _models(job: Job) -> Iterator[Problem]:
     for number, name in enumerate(job.models.models if job.models else ()):
         field, parts = f"spec.modelValidation.targetModels[{number}]", name.split("/")
         if len(parts) > 2 or not all(parts):
-            yield Problem(field, f"{name!r} is no model; write `model` or `namespace/model`")
+            yield Problem(field, f"{name!r} is not a model name; use `model` or `namespace/model`")
         elif len(parts) == 2 and parts[0] != job.namespace:
-            text = f"{name!r} is in another namespace, and a job asks only models of its own ({job.namespace})"
-            yield Problem(field, f"{text}; put the job there, or name a model of this namespace")
+            text = f"{name!r} is in another namespace, but a job can only check models in its own ({job.namespace})"
+            yield Problem(field, f"{text}; move the job there, or use a model of this namespace")
 
 
 def _images(job: Job) -> Iterator[Problem]:
     if not job.has_own_image and job.build is None:
-        text = f"is missing; {DEFAULT_IMAGE} is used, name the image that has what the notebook imports"
+        text = f"is not set, so {DEFAULT_IMAGE} is used; set an image with the packages that the notebook imports"
         yield Problem("spec.podConfig.containerImage", text, fatal=False)
 
 
 def _following(job: Job, manifest: Manifest) -> Iterator[Problem]:
-    """What is to follow a result and cannot: the notebook runs all the same."""
+    """Problems of triggers and wave blocks; the notebook runs anyway."""
     for fault in read_entries(job.annotations.get(ON_SUCCESS, ""))[1]:
         yield Problem(f"metadata.annotations[{ON_SUCCESS}]", fault.message.removeprefix(f"{ON_SUCCESS}: "), fatal=False)
     blocked = job.annotations.get(BLOCK_WAVE, "").strip()
     if not blocked:
         return
     if not re.fullmatch(r"[+-]?[0-9]{1,9}", blocked, re.ASCII):
-        told = f"{blocked[:40]!r} is no wave, so it blocks none; write a whole number"
+        told = f"{blocked[:40]!r} is not a sync wave, so it blocks nothing; use an integer"
     elif int(blocked) <= wave(manifest):
-        own = f"wave {blocked} does not come after its own wave {wave(manifest)}"
-        told = f"{own}, so it blocks none of its own Application; name a later one"
+        own = f"wave {blocked} is not after the job's own wave {wave(manifest)}"
+        told = f"{own}, so it blocks nothing in its own Application; use a later wave"
     else:
         return
     yield Problem(f"metadata.annotations[{BLOCK_WAVE}]", told, fatal=False)

@@ -1,4 +1,6 @@
-"""Whether notebooks can run beside this process. In: what is installed. Out: nothing. Never: imports any of it."""
+"""Checks whether notebooks can run on this machine. In: installed packages. Out: nothing. Never: imports any of
+them.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +14,13 @@ NEEDED: Final = ("nbformat", "nbclient", "ipykernel")
 
 
 class NotInstalled(UserError):
-    """What a kernel needs is not there."""
+    """A package that a kernel needs is not installed."""
 
 
 def check_installed() -> None:
-    importlib.invalidate_caches()  # somebody may have installed it since
+    importlib.invalidate_caches()  # a package may have been installed since
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise NotInstalled(
-            f"{', '.join(missing)}: not installed, and needed to run notebooks; pip install 'argosy[notebooks]'"
+            f"{', '.join(missing)}: not installed, but required to run notebooks; pip install 'argosy[notebooks]'"
         )

@@ -1,6 +1,6 @@
-"""The seam between the controller and the place where a notebook runs.
+"""Interface between the controller and the backends that run notebooks.
 
-In: a job and which run of it. Out: where the run stands, and in the end its outcome. Never: waits for a notebook.
+In: a job, and which run of it. Out: the state of the run, and finally its outcome. Never: waits for a notebook.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LONGEST: Final = 200
 
 
 def pod_name(job: str) -> str:
-    """A Pod of any job has one; that of a job with a very long name is not all of it."""
+    """Pod name of a job, truncated if it is too long."""
     if len(job) <= LONGEST:
         return f"{job}-validation"
     return f"{job[:LONGEST].rstrip('-.')}-{hashlib.sha256(job.encode()).hexdigest()[:6]}-validation"
@@ -27,7 +27,7 @@ def pod_name(job: str) -> str:
 
 @dataclass(frozen=True)
 class RunKey:
-    """One run of a job. Attempts count from 1, over re-runs too."""
+    """Identifies one run of a job. Attempts count from 1, across re-runs."""
 
     uid: str
     generation: int
@@ -39,35 +39,35 @@ class RunKey:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended. `category` is one of runner.categories; what is `retriable` was nobody's notebook's fault."""
+    """How a run ended. `category` is one of runner.categories; `retriable`: the notebook did not cause the failure."""
 
     passed: bool
     message: str
     category: str = ""
     retriable: bool = False
     results: Mapping[str, Any] = field(default_factory=dict)  # results.json
-    artefacts: tuple[Mapping[str, str], ...] = ()  # {"path", "digest"} of files that it left in volumes
+    artefacts: tuple[Mapping[str, str], ...] = ()  # {"path", "digest"} of files that it wrote to volumes
 
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a run is: `absent` was never started, `waiting` has not begun, `lost` began and nobody knows its end."""
+    """State of a run: `absent` was never started, `waiting` has not begun, `lost` began but its end is unknown."""
 
     state: State
-    cells: tuple[Mapping[str, Any], ...] = ()  # the lines `cell` of runner/events.py
+    cells: tuple[Mapping[str, Any], ...] = ()  # the `cell` events of runner/events.py
     total: int = 0
     pod: str = ""
-    revision: str = ""  # the commit that the notebook is of
+    revision: str = ""  # the commit of the notebook
     outcome: Outcome | None = None  # when `ended`
     message: str = ""
 
 
 class Runs(Protocol):
     async def start(self, job: Job, run: RunKey, context: Context) -> None:
-        """Idempotent. Raises UserError, which another try cannot help, or TransientError."""
+        """Idempotent. Raises UserError, which a retry cannot fix, or TransientError."""
 
     async def look(self, job: Job, run: RunKey, context: Context) -> Standing:
-        """Where it stands now; cheap."""
+        """Current state of the run; cheap."""
 
     async def end(self, job: ResourceKey, run: RunKey | None, context: Context) -> None:
-        """Cancel it, or clean up after it: no process and no file is left. None: all runs of the job."""
+        """Cancel the run, or clean up after it, so that no process and no file is left. None: all runs of the job."""

@@ -1,7 +1,7 @@
-"""What a notebook was given and must not show: the values of the Secrets that its job names.
+"""Removes the values of a job's Secrets from the state of its run.
 
-In: a job. Out: texts; a standing without them. Never: a value in a message; keeps a job from running because a Secret
-cannot be read here: then it cannot be taken out either.
+In: a job. Out: secret values; a run state without them. Never: shows a value in a message; keeps a job from running
+because a Secret cannot be read (its values cannot be removed then).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from argosy.features.notebooks.run_backend import Standing
 from argosy.kube.client import Cluster
 from argosy.kube.names import ResourceKey
 
-SHORTEST: Final = 6  # characters: shorter ones are words that stand everywhere
+SHORTEST: Final = 6  # characters: shorter values occur in ordinary text
 LONGEST: Final = 100_000
 TEXTS: Final = ("output", "errorMessage", "errorName")
 
@@ -37,7 +37,7 @@ async def secrets_of(job: Job, cluster: Cluster) -> tuple[str, ...]:
 
 
 def without(standing: Standing, secrets: Sequence[str]) -> Standing:
-    """Whatever a cell printed or raised, and why the run failed."""
+    """Redact cell outputs, errors and the failure message."""
     if not secrets:
         return standing
     cells = tuple(
@@ -76,7 +76,7 @@ def _names(job: Job) -> Iterator[str]:
 
 
 def _parts(encoded: str) -> Iterator[str]:
-    """A value, and the lines of one that has several: outputs are often broken elsewhere."""
+    """A value, and the lines of a multi-line value, because outputs break lines differently."""
     try:
         text = base64.b64decode(encoded[:LONGEST]).decode()
     except (binascii.Error, UnicodeDecodeError):

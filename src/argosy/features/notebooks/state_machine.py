@@ -1,7 +1,7 @@
-"""What becomes of a job: Initializing, Building, BuildComplete, ValidationRunning, then Succeeded or Failed.
+"""State machine of a job: Initializing, Building, BuildComplete, ValidationRunning, then Succeeded or Failed.
 
-In: a job, its status, what was found, the time. Out: a Step: the status to store, and when to look again. Never: I/O.
-Phases only go forward within a run. A retry stays in ValidationRunning, so that nobody sees a phase flap.
+In: a job, its status, observations, the time. Out: a Step: the status to store, and when to reconcile again. Never:
+I/O. Phases only go forward within a run. A retry stays in ValidationRunning, so that the phase does not flap.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from argosy.features.notebooks.statuses import (
 )  # fmt: skip
 from argosy.kube.objects.timestamps import written
 
-GRACE: Final = 15.0  # seconds: a run that is out of time says so itself, and better, unless it cannot any more
+GRACE: Final = 15.0  # seconds: a run reports its own timeout, with more detail, unless it hangs
 MODELS_LOOK, BUILD_LOOK, LATER = 3.0, 2.0, 1.0
-OVERDUE: Final = "DeadlineExceeded"  # of an attempt that did not end by itself
+OVERDUE: Final = "DeadlineExceeded"  # reason of an attempt that did not end by itself
 Cells = Sequence[Mapping[str, Any]]
 NEVER_AGAIN: Final = ("configuration_error", "git_authentication_failed")
 
 
 @dataclass(frozen=True)
 class Step:
-    status: Status  # to be stored; what is not in it is taken out
-    again: float | None = None  # seconds, unless something happens before
-    begins: bool = False  # a run that was not there before
-    ends: bool = False  # the run must go, whatever it does
+    status: Status  # to store; missing fields are removed
+    again: float | None = None  # seconds until the next reconcile, unless something happens before
+    begins: bool = False  # a new run starts
+    ends: bool = False  # the run must be stopped
 
 
 @dataclass(frozen=True)
@@ -57,15 +57,15 @@ class BuildStanding:
     strategy: str = ""
 
 
-# -- a run begins ------------------------------------------------------------------------------------------------------
+# -- starting a run ----------------------------------------------------------------------------------------------------
 
 
 def wants_run(job: Job, status: Status) -> bool:
-    """A job that has none, another spec, or somebody who asks for one more when the last has ended."""
+    """True if the job has never run, its spec changed, or a re-run was requested after the last run ended."""
     phase, observed = status.get("phase"), status.get("observedGeneration")
     if not phase:
         return True
-    if observed is None:  # somebody else's word: it stands only where it must be about this very spec
+    if observed is None:  # written by another controller: valid only if it must be about this spec
         return not (phase in TERMINAL and status.get("completionTime") and job.generation == 1)
     if observed != job.generation:
         return True
@@ -75,8 +75,8 @@ def wants_run(job: Job, status: Status) -> bool:
 
 
 def begun(job: Job, status: Status, now: datetime) -> Step:
-    """Nothing of an earlier run is left but its attempts and what they set off."""
-    status = _closed(status, "Cancelled", "Cancelled", "another run was asked for", now)
+    """Start a run; of earlier runs, only attempts, triggers and conditions are kept."""
+    status = _closed(status, "Cancelled", "Cancelled", "another run was requested", now)
     kept = {name: status[name] for name in ("attempts", "triggers", "conditions") if status.get(name)}
     fresh: Fields = {
         **kept,
@@ -101,7 +101,7 @@ def initialized(job: Job, status: Status, problems: Sequence[Problem], now: date
 
 
 def running(job: Job, status: Status, now: datetime) -> Step:
-    """The notebook's turn: one more attempt."""
+    """Start another attempt of the notebook."""
     attempts = [dict(each) for each in status.get("attempts") or ()]
     number = max((int(each.get("number") or 0) for each in attempts), default=0) + 1
     new = {"number": number, "generation": job.generation, "phase": RUNNING}
@@ -115,12 +115,12 @@ def run_key(job: Job, status: Status) -> RunKey:
 
 
 def mark(status: Status) -> str:
-    """Tells a run from all others of its job: a second is long enough for two."""
+    """Identifies a run among those of its job: two can start within one second."""
     asked = hashlib.sha256(str(status.get("observedReRun") or "").encode()).hexdigest()[:8]
     return f"{status.get('observedGeneration')}-{asked}-{status.get('startTime')}"
 
 
-# -- an image is built -------------------------------------------------------------------------------------------------
+# -- building an image -------------------------------------------------------------------------------------------------
 
 
 def built(job: Job, status: Status, build: BuildStanding, now: datetime) -> Step:
@@ -145,7 +145,7 @@ def built(job: Job, status: Status, build: BuildStanding, now: datetime) -> Step
     if build.state in ("absent", "running"):
         reason, category = f"not done within {durations.written(job.build.timeout)}", "build_timeout"
     elif build.state == "complete":
-        reason = "it is complete and names no image"
+        reason = "the build is complete but reports no image"
     said = f"Build failed: {reason.strip() or statuses.NO_REASON}"
     known |= _ended(started, now) | {"phase": "Failed", "message": statuses.first_line(said)}
     return failed(job, {**status, "buildStatus": known}, Outcome(False, said, category), now)
@@ -156,11 +156,11 @@ def _ended(started: datetime, now: datetime) -> Fields:
     return {"completionTime": written(now), "duration": durations.written(seconds)}
 
 
-# -- models are asked --------------------------------------------------------------------------------------------------
+# -- checking models ---------------------------------------------------------------------------------------------------
 
 
 def needs_models(job: Job, status: Status) -> bool:
-    """Once a run: what was good is not asked again."""
+    """Models are checked until they pass, once per run."""
     return job.models is not None and not (status.get("modelValidationResult") or {}).get("success")
 
 
@@ -178,22 +178,22 @@ def checked(job: Job, status: Status, result: Mapping[str, Any], now: datetime) 
 
 
 def waiting(job: Job, status: Status, message: str, now: datetime) -> Step:
-    """For what others must bring; not for ever."""
+    """Wait for a missing dependency, at most as long as the job's timeout."""
     if (now - deadlines.running_since(status, now)).total_seconds() > job.timeout:
         said = f"{message}, for more than {durations.written(job.timeout)}"
         return failed(job, status, Outcome(False, said, "configuration_error"), now)
     return Step(_phase(job, status, RUNNING, "WaitingForDependency", statuses.first_line(message), now), again=LATER)
 
 
-# -- a notebook runs ---------------------------------------------------------------------------------------------------
+# -- running a notebook ------------------------------------------------------------------------------------------------
 
 
 def ran(job: Job, status: Status, standing: Standing, now: datetime) -> Step:
-    """`standing` is not `absent`, unless the run was there before."""
+    """`standing` is `absent` only if the run existed before."""
     if standing.state == "ended" and standing.outcome is not None:
         return _judged(job, _progressed(status, standing, now, has_begun=True), standing, standing.outcome, now)
     if standing.state in ("lost", "absent", "ended"):
-        said = standing.message.strip() or "the run vanished before it could tell its end"
+        said = standing.message.strip() or "the run disappeared before it reported a result"
         outcome = Outcome(False, said, "infrastructure_error", retriable=True)
         return _judged(job, _progressed(status, standing, now, has_begun=True), standing, outcome, now)
     has_begun = standing.state == "running"
@@ -201,7 +201,7 @@ def ran(job: Job, status: Status, standing: Standing, now: datetime) -> Step:
     deadline = deadlines.deadline(job, fields)
     if deadline is not None and now > deadline + timedelta(seconds=GRACE):
         return overdue(job, fields, standing, now)
-    said = _progress(standing) if has_begun else statuses.first_line(standing.message) or "Waiting for its turn"
+    said = _progress(standing) if has_begun else statuses.first_line(standing.message) or "Waiting for a free slot"
     reason = "ValidationInProgress" if has_begun else "ValidationPending"
     return Step(_phase(job, fields, RUNNING, reason, statuses.first_line(said), now), again=deadlines.pace(fields, now))
 
@@ -214,28 +214,28 @@ def overdue(job: Job, status: Status, standing: Standing, now: datetime) -> Step
 
 
 def refused(job: Job, status: Status, error: ArgosyError, now: datetime) -> Step:
-    """It could not be started. Raises the error again where the same call may be answered well in a moment."""
+    """Handle a failed start. Raises the error again if the same call may soon succeed."""
     outcome = outcome_of(error)
     if outcome is None:
         if (now - deadlines.running_since(status, now)).total_seconds() <= job.timeout:
             raise error
-        late = f"it could not be started within {durations.written(job.timeout)}: {error}"
+        late = f"the run could not be started within {durations.written(job.timeout)}: {error}"
         outcome = Outcome(False, late, "pod_creation_failed")
     return _judged(job, status, Standing("absent"), outcome, now)
 
 
 def is_overdue(status: Status) -> bool:
-    """Whether the last attempt had to be ended, and may not be gone yet."""
+    """True if the last attempt had to be stopped and may still be running."""
     return (deadlines.attempt(status) or {}).get("reason") == OVERDUE
 
 
-# -- the end -----------------------------------------------------------------------------------------------------------
+# -- finishing a run ---------------------------------------------------------------------------------------------------
 
 
 def _judged(job: Job, status: Status, standing: Standing, outcome: Outcome, now: datetime) -> Step:
     fields: Fields = {**status, **statuses.judged(outcome)}
     if outcome.passed:
-        # A message of spaces alone says nothing. Who ran it may know of more cells than it tells.
+        # A blank message says nothing. The backend may know of more cells than it reports.
         said = outcome.message.strip() or statuses.success(standing.cells)
         said = statuses.noted(said, outcome)
         done = _closed(fields, SUCCEEDED, "Succeeded", said, now)
@@ -249,7 +249,7 @@ def _judged(job: Job, status: Status, standing: Standing, outcome: Outcome, now:
     wait = job.retry.wait(count + 1)
     deadline = deadlines.deadline(job, status)
     if deadline is not None and now + timedelta(seconds=wait) >= deadline:
-        whole = f"{statuses.details(outcome, standing.cells)}; no time is left for another try"
+        whole = f"{statuses.details(outcome, standing.cells)}; no time is left for a retry"
         return failed(job, fields, outcome, now, cells=standing.cells, whole=whole)
     closed = _closed(fields, FAILED, statuses.reason_of(outcome), message, now)
     retried = {**closed, "retryCount": count + 1, "lastRetryTime": written(now)}
@@ -261,10 +261,8 @@ def _is_tried_again(job: Job, outcome: Outcome) -> bool:
     return outcome.retriable or (job.retry.on == "any" and outcome.category not in NEVER_AGAIN)
 
 
-def failed(
-    job: Job, status: Status, outcome: Outcome, now: datetime, *, cells: Cells = (), whole: str = ""
-) -> Step:
-    """Every failure has a message, a reason and its time."""
+def failed(job: Job, status: Status, outcome: Outcome, now: datetime, *, cells: Cells = (), whole: str = "") -> Step:
+    """Fail the job with a message, a reason and a completion time."""
     said = statuses.failure(outcome, cells)
     reason = statuses.reason_of(outcome)
     fields = _closed(status, FAILED, reason, said, now)
@@ -274,14 +272,14 @@ def failed(
 
 
 def _closed(status: Status, phase: str, reason: str, message: str, now: datetime) -> Fields:
-    """The attempt that is open ends here."""
+    """Close the open attempt."""
     attempts = [dict(each) for each in status.get("attempts") or ()]
     if attempts and not attempts[-1].get("completionTime") and status.get("phase") == RUNNING:
         attempts[-1] |= {"phase": phase, "reason": reason, "message": message, "completionTime": written(now)}
     return {**status, **({"attempts": attempts} if attempts else {})}
 
 
-# -- parts -------------------------------------------------------------------------------------------------------------
+# -- helpers -----------------------------------------------------------------------------------------------------------
 
 
 def _phase(job: Job, status: Status, phase: str, reason: str, message: str, now: datetime, **more: str) -> Fields:

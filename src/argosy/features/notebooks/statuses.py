@@ -1,6 +1,6 @@
-"""The status of a job: conditions, results and sentences.
+"""Builds the status of a job: conditions, results and messages.
 
-In: a status and what is new. Out: another status. Never: decides what comes next; reads a clock.
+In: a status and new observations. Out: another status. Never: decides the next step; reads a clock.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ TERMINAL: Final = (SUCCEEDED, FAILED)
 MOST_MESSAGE, MOST_OUTPUT, SHORT_OUTPUT = 200, 2000, 100
 MOST_RESULTS, MOST_OUTPUTS = 2000, 256 << 10  # cells; characters of all their outputs
 MOST_DIFFS, MOST_FEEDBACK, MOST_ATTEMPTS = 100, 100, 20
-MOST_REMEMBERED, LONGEST_PATH = 3, 512  # attempts whose files are known; characters of such a file's path
+MOST_REMEMBERED, LONGEST_PATH = 3, 512  # attempts whose artefacts are kept; characters of an artefact path
 MAX_ERROR_TYPE = 100  # characters
 
 NO_REASON: Final = "no reason was given"
 MISSING_PACKAGE: Final = ("ModuleNotFoundError", "ImportError")
 
-# What the categories of results are called among the reasons of conditions
+# Condition reasons of the result categories
 REASONS: Final = {
     "configuration_error": "ConfigurationError",
     "dependency_install_failed": "DependencyInstallFailed",
@@ -50,17 +50,17 @@ def reason_of(outcome: Outcome) -> str:
     return REASONS.get(outcome.category, "ValidationFailed")
 
 
-# -- sentences ---------------------------------------------------------------------------------------------------------
+# -- messages ----------------------------------------------------------------------------------------------------------
 
 
 def first_line(text: str, most: int = MOST_MESSAGE) -> str:
-    """argo: health shows it in one line, so it is one."""
+    """argo: health messages are shown on one line."""
     line = next((line.strip() for line in redact(text).splitlines() if line.strip()), "")
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
 def success(cells: Sequence[Mapping[str, Any]]) -> str:
-    """Cells that were run count; text between them does not."""
+    """Count the cells that ran, without text cells."""
     ran = [each for each in cells if each.get("type", "code") == "code" and each.get("status") != "Skipped"]
     good = sum(each.get("status") == "Success" for each in ran)
     rate = 100.0 * good / len(ran) if ran else 100.0
@@ -68,13 +68,13 @@ def success(cells: Sequence[Mapping[str, Any]]) -> str:
 
 
 def noted(said: str, outcome: Outcome) -> str:
-    """A success with a parameter that reached nobody says so, or the gate was another one than was meant."""
+    """Mention undeclared parameters even on success, because the notebook ran without them."""
     unknown = [each for each in outcome.results.get("remarks") or () if is_undeclared(str(each))]
     return first_line("; ".join([said, *(f"note: {each}" for each in unknown)])) if unknown else said
 
 
 def undeclared(status: Status) -> list[str]:
-    """What the notebook's runner remarked of parameters that no cell declares."""
+    """Remarks of the runner about parameters that no cell declares."""
     told = (str(each.get("message")) for each in status.get("educationalFeedback") or ()
             if each.get("category") == "remark")  # fmt: skip
     return [each for each in told if is_undeclared(each)]
@@ -92,7 +92,7 @@ def failure(outcome: Outcome, cells: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _raised(outcome: Outcome, cells: Sequence[Mapping[str, Any]]) -> str:
-    """By the cell that raised, where that is why it failed: the error's name and the first line of what it says."""
+    """Type and first line of the exception, if a cell failed because of it."""
     if outcome.category not in ("notebook_execution_failed", "dependency_install_failed"):
         return ""
     failed = next((each for each in cells if each.get("status") == "Failure"), {})
@@ -105,7 +105,7 @@ def _raised(outcome: Outcome, cells: Sequence[Mapping[str, Any]]) -> str:
 
 
 def details(outcome: Outcome, cells: Sequence[Mapping[str, Any]]) -> str:
-    """More than fits a line: which cell, and what it said."""
+    """The full message: which cell failed, and its error."""
     failed = next((each for each in cells if each.get("status") == "Failure"), None)
     said = f"cell {failed.get('cell')}: {failed.get('errorMessage') or ''}" if failed else outcome.message
     missing = ", ".join(map(str, outcome.results.get("packages_missing") or ()))
@@ -113,17 +113,17 @@ def details(outcome: Outcome, cells: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _advice(outcome: Outcome, missing: str) -> str:
-    """Of who ran it, where that knows better: no image is pulled for a run beside the cluster."""
+    """Advice of the backend if it gave one: local runs do not pull an image."""
     error = str(outcome.results.get("error") or "")
     rest = outcome.message.removeprefix(error) if error and outcome.message.startswith(error) else ""
-    return redact(rest) or f"; the image has no {missing}: add it to the image or to requirements.txt"
+    return redact(rest) or f"; the image does not contain {missing}: add it to the image or to requirements.txt"
 
 
 # -- results -----------------------------------------------------------------------------------------------------------
 
 
 def results(cells: Iterable[Mapping[str, Any]]) -> list[Fields]:
-    """As the kind wants them; outputs are shortened where all of them together would be too much for one object."""
+    """Cell results as the CRD defines them; outputs are truncated if they are too large for one object."""
     chosen = sorted(cells, key=lambda each: int(each.get("cell", 0)))[:MOST_RESULTS]
     whole = sum(len(str(each.get("output") or "")) for each in chosen)
     most = SHORT_OUTPUT if whole > MOST_OUTPUTS else MOST_OUTPUT
@@ -144,10 +144,12 @@ def _result(cell: Mapping[str, Any], most: int) -> Fields:
 
 
 def judged(outcome: Outcome) -> Fields:
-    """What judges said, cut to what one object can carry; None takes out what an earlier run left."""
+    """Validation results within the limits of one object; None removes fields of an earlier run."""
     comparison = outcome.results.get("comparison")
-    remarks = ({"cell": -1, "severity": "info", "category": "remark", "message": each} for each in
-               outcome.results.get("remarks") or ())  # of a parameter that no cell declares, say: they block nothing
+    remarks = (
+        {"cell": -1, "severity": "info", "category": "remark", "message": each}
+        for each in outcome.results.get("remarks") or ()
+    )  # of a parameter that no cell declares, say: they block nothing
     feedback = (*(outcome.results.get("findings") or ()), *remarks)
     shown = {**comparison, "diffs": list(comparison.get("diffs") or ())[:MOST_DIFFS]} if comparison else None
     return {
@@ -158,7 +160,7 @@ def judged(outcome: Outcome) -> Fields:
 
 
 def remembered(attempts: Sequence[Mapping[str, Any]], files: Sequence[Mapping[str, str]]) -> list[Fields]:
-    """With the files of the last attempt: a later run may fail, and these be what is served still."""
+    """Attach artefacts to the last attempt: a later run may fail while these files are still served."""
     found = [dict(each) for each in attempts]
     short = [dict(each) for each in files if len(str(each.get("path"))) <= LONGEST_PATH]
     if short:
@@ -172,10 +174,15 @@ def remembered(attempts: Sequence[Mapping[str, Any]], files: Sequence[Mapping[st
 
 
 def conditions(
-    known: Sequence[Mapping[str, Any]], phase: str, reason: str, message: str, generation: int, now: datetime,
+    known: Sequence[Mapping[str, Any]],
+    phase: str,
+    reason: str,
+    message: str,
+    generation: int,
+    now: datetime,
     **more: str,
 ) -> list[Fields]:
-    """All that follow from a phase. `more` are further ones with their status, such as GitCloned."""
+    """All conditions of a phase. `more` are additional conditions with their status, such as GitCloned."""
     is_good, is_bad = phase == SUCCEEDED, phase == FAILED
     wanted = {
         "Ready": _word(is_good),
@@ -184,7 +191,7 @@ def conditions(
         "Progressing": _word(not is_good and not is_bad),
         "ValidationStarted": _word(phase == RUNNING) if not (is_good or is_bad) else None,
         "ValidationComplete": _word(is_good),
-        # k8s: kstatus knows these two, and that a failure is no longer on its way is told by nothing else
+        # k8s: kstatus reads these two; nothing else says that a failure is final
         "Reconciling": "True" if not is_good and not is_bad else None,
         "Stalled": "True" if is_bad else None,
         **more,
@@ -200,10 +207,15 @@ def conditions(
 
 
 def _condition(
-    before: Mapping[str, Any] | None, name: str, status: str | None, reason: str, message: str, generation: int,
+    before: Mapping[str, Any] | None,
+    name: str,
+    status: str | None,
+    reason: str,
+    message: str,
+    generation: int,
     now: datetime,
 ) -> Fields:
-    if status is None:  # as it was
+    if status is None:  # unchanged
         assert before is not None
         return dict(before)
     is_same = before is not None and before["status"] == status

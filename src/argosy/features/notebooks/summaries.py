@@ -1,7 +1,7 @@
-"""How the notebooks of an Application are, all together.
+"""Summarizes the notebook jobs of an Application.
 
-In: live NotebookValidationJobs. Out: whose each is; counts, and a sentence. Never: asks a cluster; counts a result of
-an earlier spec.
+In: live NotebookValidationJobs. Out: the Application of each job; counts, and a summary. Never: talks to a cluster;
+counts results of an earlier spec.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ WHEN: Final = "lastUpdate"
 
 
 def places(job: Manifest) -> list[ResourceKey]:
-    """Where its Application may be; the first that is there is it.
+    """Keys where the Application of a job may be, in order of precedence.
 
-    By its tracking; else by the label that a tracking may be; else by the label that people set themselves.
+    By tracking id, else by the instance label, else by the part-of label that people set.
     """
     labels = job["metadata"].get("labels") or {}
     named = [str(labels[label]) for label in (INSTANCE_LABEL, PART_OF) if labels.get(label)]
@@ -38,7 +38,7 @@ def places(job: Manifest) -> list[ResourceKey]:
 
 
 def _places(instance: str, namespace: str) -> list[ResourceKey]:
-    """argo: an Application outside of the control namespace carries its namespace in its name."""
+    """argo: an Application outside of the control namespace has its namespace in its instance name."""
     place, underscore, name = instance.partition("_")
     if underscore and name:
         return [ResourceKey(*APPLICATION, place, name)]
@@ -46,7 +46,7 @@ def _places(instance: str, namespace: str) -> list[ResourceKey]:
 
 
 def _tracked(job: Manifest) -> str:
-    """argo: `app:group/Kind:namespace/name`; where it names another object this one was copied from that."""
+    """argo: `app:group/Kind:namespace/name`; ignored if it names another object, because this one is a copy of it."""
     parts = annotation(job, TRACKING_ID).split(":", 2)
     key = key_of(job)
     named = f"{key.group}/{key.kind}:{key.namespace}/{key.name}"
@@ -54,7 +54,7 @@ def _tracked(job: Manifest) -> str:
 
 
 def phase_of(job: Manifest) -> str:
-    """Empty where what is told is about an earlier spec."""
+    """The phase, or "" if the status is about an earlier spec."""
     status = job.get("status") or {}
     observed = status.get("observedGeneration")
     is_old = observed is not None and observed != job["metadata"].get("generation")
@@ -62,7 +62,7 @@ def phase_of(job: Manifest) -> str:
 
 
 def counted(jobs: Sequence[Manifest]) -> dict[str, Any]:
-    """For `mlops.dev/notebook-status`, but for its time."""
+    """Counts for `mlops.dev/notebook-status`, without the time."""
     phases = [phase_of(job) for job in jobs]
     good, bad = phases.count(SUCCEEDED), phases.count(FAILED)
     pending = sum(phase in WAITING for phase in phases)
@@ -91,7 +91,7 @@ def _failure(job: Manifest) -> dict[str, str]:
 
 
 def sentence(counts: Mapping[str, Any]) -> str:
-    """`15/16 succeeded (93.75% success rate)`: one decimal, or two where it takes two."""
+    """For example `15/16 succeeded (93.75% success rate)`, with one decimal, or two if needed."""
     if not counts["total"]:
         return NO_JOBS
     rate = f"{100.0 * counts['succeeded'] / counts['total']:.2f}"
@@ -103,7 +103,7 @@ def text_of(counts: Mapping[str, Any], now: datetime) -> str:
 
 
 def read(text: str) -> dict[str, Any] | None:
-    """What was written before, without its time; None where there is none that can be read."""
+    """The stored counts without the time; None if they are missing or invalid."""
     try:
         found = json.loads(text)
     except ValueError:
@@ -112,6 +112,6 @@ def read(text: str) -> dict[str, Any] | None:
 
 
 def results(counts: Mapping[str, Any] | None) -> tuple[Any, ...]:
-    """What is worth telling soon."""
+    """The part of the counts whose changes are written soon."""
     known = counts or {}
     return known.get("succeeded"), known.get("failed"), known.get("failedJobs"), known.get("lastFailure")

@@ -1,7 +1,7 @@
-"""Keeps the annotations of Applications that say how their notebooks are.
+"""Controller of the notebook summary annotations on Applications.
 
-In: the key of an Application that jobs name. Out: two annotations, merge-patched where they changed. Never: writes more
-often than it must; leaves the last change unsaid.
+In: the key of an Application that jobs refer to. Out: two annotations, merge-patched if they changed. Never: writes
+more often than needed; loses the last change.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from argosy.kube.objects import Manifest, annotation
 
 log = logging.getLogger(__name__)
 MANAGER: Final = "notebooks"
-QUIET: Final = 60.0  # seconds after a write in which mere progress waits
-SOON: Final = 5.0  # and a result
+QUIET: Final = 60.0  # seconds after a write in which progress is not written
+SOON: Final = 5.0  # seconds after a write in which results are not written
 RESYNC, ABSENT = 300.0, 15.0
 MOST: Final = 10_000
 
 
 class Settled(NamedTuple):
-    """What was last found to be said, and until when nobody needs to ask again."""
+    """Last computed counts, and until when they need no recheck."""
 
     counts: dict[str, Any]
     uids: frozenset[str]
@@ -34,7 +34,7 @@ class Settled(NamedTuple):
 
 
 class Summaries:
-    """The first change is written at once; those that follow it are written together, a little later."""
+    """Writes the first change at once and batches the following ones."""
 
     name = "notebook summaries"
     watches = (Watch(KIND, summaries.places),)
@@ -44,7 +44,7 @@ class Summaries:
         self._settled: dict[ResourceKey, Settled] = {}
 
     async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
-        """Each cell of a notebook wakes it: what did not change is known without a question to the cluster."""
+        """Called for every finished cell; unchanged counts cause no API request."""
         named = [job for job in context.cache.list(KIND) if key in summaries.places(job)]
         counts, uids = summaries.counted(named), frozenset(str(job["metadata"].get("uid")) for job in named)
         settled, now = self._settled.get(key), context.clock.monotonic()
@@ -66,7 +66,7 @@ class Summaries:
         return Requeue(RESYNC)
 
     async def _say(self, key: ResourceKey, app: Manifest, jobs: list[Manifest], context: Context) -> float:
-        """Seconds until it may be written; 0 when it is said."""
+        """Write the annotations if they changed; returns seconds to wait, 0 if done."""
         counts, known = summaries.counted(jobs), summaries.read(annotation(app, NOTEBOOK_STATUS))
         said = summaries.sentence(counts)
         if (not jobs and known is None) or (counts == known and annotation(app, NOTEBOOK_SUMMARY) == said):
@@ -75,7 +75,7 @@ class Summaries:
         pause = QUIET if summaries.results(counts) == summaries.results(known) else SOON
         if (wait := self._wrote.get(key, now - pause) + pause - now) > 0:
             return wait
-        # Two annotations and nothing else: its controller writes the rest of it all the time.
+        # Patch only two annotations: the controller of the Application writes the rest all the time.
         told = {NOTEBOOK_STATUS: summaries.text_of(counts, context.clock.now()), NOTEBOOK_SUMMARY: said}
         await context.cluster.patch(key, {"metadata": {"annotations": told}}, manager=MANAGER)
         self._wrote[key] = now
@@ -93,7 +93,7 @@ async def _application(key: ResourceKey, context: Context) -> Manifest | None:
 
 
 async def _is_first(job: Manifest, key: ResourceKey, context: Context) -> bool:
-    """Whether none of the Applications is there that would come before this one."""
+    """True if no Application with higher precedence exists for this job."""
     candidates = summaries.places(job)
     for each in candidates[: candidates.index(key)]:
         if await _application(each, context) is not None:

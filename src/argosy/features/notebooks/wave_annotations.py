@@ -1,7 +1,7 @@
-"""What a job says of its wave, for those who wait for it: hooks, scripts, other Applications.
+"""Writes the wave annotations of a job, for hooks, scripts and other Applications that wait for it.
 
-In: a job that begins a run, or whose result is stored. Out: annotations on it. Never: leaves the word of an earlier run
-standing while another goes on; writes more than annotations.
+In: a job that starts a run, or whose result is stored. Out: annotations on the job. Never: keeps annotations of an
+earlier run during another run; writes anything but annotations.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ WRITTEN: Final = (
 
 
 async def clear(job: Job, live: Manifest, context: Context) -> Requeue | None:
-    """Before a run begins: whoever waits must not take the last result for its result."""
+    """Remove the annotations before a run starts, so that the last result is not mistaken for its result."""
     await _write(job, dict.fromkeys(WRITTEN), context)
     return None
 
 
 async def mark(job: Job, live: Manifest, context: Context) -> Requeue | None:
-    """argo: a manifest without a wave is of wave 0."""
+    """argo: a manifest without a wave is in wave 0."""
     status = live.get("status") or {}
     good = status.get("phase") == SUCCEEDED
     which, time = str(wave(live)), str(status.get("completionTime") or "")
@@ -52,7 +52,7 @@ async def mark(job: Job, live: Manifest, context: Context) -> Requeue | None:
 
 
 async def _write(job: Job, wanted: dict[str, str | None], context: Context) -> None:
-    """A merge patch of what differs: whoever else writes the job is not in the way."""
+    """Merge-patch only the differences, so that other writers do not conflict."""
     changed = {name: value for name, value in wanted.items() if job.annotations.get(name) != value}
     if changed:
         await context.cluster.patch(job.key, {"metadata": {"annotations": changed}}, manager=MANAGER)

@@ -101,7 +101,7 @@ async def test_a_run_has_what_its_job_gives_it_and_tells_of_every_cell(at: Desk)
     through = {"volumes": VOLUMES["volumes"], "volumeMounts": [
         {"name": "models", "mountPath": "/etc-of-the-machine", "subPath": "link"}]}  # fmt: skip
     refused = await at.outcome(at.job("notebooks/good.ipynb", "second", podConfig=through))
-    assert "leads out of its volume" in refused.message
+    assert "points outside of its volume" in refused.message
     await at.end(job)
     assert not [name for name in left(at.folder) if "/job/" in name]
 
@@ -199,7 +199,7 @@ async def test_a_job_does_not_get_in_with_the_credentials_of_another_namespace(a
     git = {"url": "https://git.example.com/notebooks.git", "ref": "main", "credentialsSecret": "keys"}
     outcome = await at.outcome(at.job(notebook={"git": git, "path": "notebooks/good.ipynb"}))
     assert outcome.message == (
-        f"Secret {NAMESPACE}/keys: has neither ssh-privatekey nor username with password or token; add them"
+        f"Secret {NAMESPACE}/keys: has neither ssh-privatekey nor username with password or token; add one of them"
     )
 
 

@@ -115,7 +115,7 @@ async def test_a_buildconfig_of_somebody_else_is_not_touched(cluster: EmbeddedCl
         await cluster.create(foreign)
         await at.apply(building())
         status = await at.ends()
-    assert "belongs to somebody else" in status["message"]
+    assert "is not owned by this job" in status["message"]
     assert at.runs.started == []
 
 
@@ -246,7 +246,7 @@ def test_requirements_are_looked_for_beside_the_notebook_first() -> None:
     [
         (["requirements.txt"], "fail", 0, "pip install --no-cache-dir -r requirements.txt"),
         (["notebooks/requirements.txt", "requirements.txt"], "fail", 0, "-r notebooks/requirements.txt"),
-        ([], "warn", 0, "WARNING: there are no requirements in notebooks/requirements.txt, requirements.txt"),
+        ([], "warn", 0, "WARNING: no requirements found in notebooks/requirements.txt, requirements.txt"),
         ([], "fail", 1, "there are no requirements in"),
     ],
 )

@@ -34,7 +34,7 @@ async def test_jobs_run_build_ask_fail_and_go_over_http_as_they_do_inside(tmp_pa
                 assert (await at.ends("bad"))["retryCount"] == 1
                 await at.apply(job("asks", modelValidation={"targetModels": ["m"]}))
                 asked = await at.becomes(lambda status: status["modelValidationResult"], "asks")
-                assert "there is no model m" in asked["message"]
+                assert "model m not found" in asked["message"]
                 await at.apply(job("builds", pod={"buildConfig": {"enabled": True}}))
                 await at.becomes(lambda status: status["buildStatus"]["phase"] == "Running", "builds")
                 at.runs.answers[1] = RUNNING

@@ -185,7 +185,7 @@ def test_a_python_that_is_too_old_is_told_as_such(tmp_path: Path) -> None:
     )
     told = unpack(words.read_text())
     assert told is not None
-    assert told["error"] == "the image has Python 3.9; take one with 3.11 or later"
+    assert told["error"] == "the image has Python 3.9; use an image with 3.11 or later"
     assert done.returncode == 1
     ast.parse(runner_archive.MAIN, feature_version=(3, 7))
 
@@ -231,9 +231,7 @@ def clone(folder: Path, *words: str, **env: str) -> tuple[int, str]:
     return done.returncode, told.read_text() if told.exists() else done.stderr
 
 
-def test_a_branch_a_commit_and_the_beginning_of_one_are_fetched(
-    tmp_path: Path, host: GitHost, repository: Any
-) -> None:
+def test_a_branch_a_commit_and_the_beginning_of_one_are_fetched(tmp_path: Path, host: GitHost, repository: Any) -> None:
     url = f"{host.url}/notebooks.git"
     wanted = {"main": repository.second, repository.first: repository.first, repository.first[:8]: repository.first}
     for ref, commit in wanted.items():
@@ -252,7 +250,7 @@ def test_what_is_fetched_may_be_written_by_another_user(tmp_path: Path, host: Gi
     pytest.param("0123456789abcdef0123456789abcdef01234567", "train.ipynb", NO_REVISION, "there is no revision",
                  marks=pytest.mark.tier("all")),
     ("main", "missing.ipynb", NO_FILE, "there is no file missing.ipynb at"),
-    ("main", "../repo/train.ipynb", NO_FILE, "leads out of the repository"),
+    ("main", "../repo/train.ipynb", NO_FILE, "is outside of the repository"),
     ("--upload-pack=touch here", "train.ipynb", NO_REVISION, "begins with a dash"),
     ("main:refs/heads/here", "train.ipynb", NO_REVISION, "is no branch, tag or commit"),
     pytest.param("main; touch here", "train.ipynb", NO_REVISION, "", marks=pytest.mark.tier("all")),

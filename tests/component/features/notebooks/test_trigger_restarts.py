@@ -49,7 +49,7 @@ async def test_workloads_are_replaced_by_their_own_rolling_update(cluster: Embed
             await at.apply(training(entry(kind, waitFor="Ready")))
             status = await all_done(at)
         after = await sims.pods(app="web")
-    assert states(status) == [("Succeeded", "its Pods were replaced, and are ready")]
+    assert states(status) == [("Succeeded", "all Pods were replaced and are ready")]
     assert not uids(before) & uids([pod for pod in after if is_ready(pod)])
 
 
@@ -137,7 +137,7 @@ async def test_a_model_with_revisions_gets_a_new_one(cluster: EmbeddedCluster) -
             status = await all_done(at)
         live = await get(cluster, ResourceKey(*SERVICE, "default", "web"))
         after = await sims.pods(**label)
-    assert states(status) == [("Succeeded", "its Pods were replaced, and it is Ready")]
+    assert states(status) == [("Succeeded", "all Pods were replaced and it is Ready")]
     assert live["spec"]["predictor"]["annotations"][RESTARTED]
     assert any(is_ready(pod) and pod["metadata"]["uid"] not in uids(before) for pod in after)
 

@@ -104,7 +104,7 @@ async def test_a_job_that_cannot_be_run_fails_with_what_is_wrong_and_starts_noth
     async with world(cluster) as at:
         await at.apply(job(pod={"volumeMounts": [{"name": "gone", "mountPath": "/mnt/x"}]}))
         status = await at.ends()
-    said = "Validation failed: spec.podConfig.volumeMounts[0].name: there is no volume 'gone'"
+    said = "Validation failed: spec.podConfig.volumeMounts[0].name: volume 'gone' not found"
     assert status["message"].startswith(said)
     assert (condition(status, "Failed")["reason"], at.runs.started) == ("ConfigurationError", [])
 

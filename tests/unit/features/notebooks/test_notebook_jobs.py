@@ -97,27 +97,31 @@ def test_a_build_or_a_model_check_that_is_switched_off_is_none() -> None:
 # -- what is wrong with it ---------------------------------------------------------------------------------------------
 
 WRONG: list[tuple[dict[str, Any], dict[str, Any], str]] = [
-    ({"volumes": [CLAIM, CLAIM]}, {}, "spec.podConfig.volumes[1].name: there is a volume 'models' already"),
-    ({"volumes": [{"name": "a"}]}, {}, "spec.podConfig.volumes[0]: volume 'a' says nowhere what it is"),
+    ({"volumes": [CLAIM, CLAIM]}, {}, "spec.podConfig.volumes[1].name: duplicate volume 'models'"),
+    ({"volumes": [{"name": "a"}]}, {}, "spec.podConfig.volumes[0]: volume 'a' has no source"),
     ({"volumes": [{"name": "a", "emptyDir": {}, "secret": {"secretName": "s"}}]}, {}, "has secret and emptyDir"),
-    ({"volumes": [{"name": "workspace", "emptyDir": {}}]}, {}, "'workspace' is a volume that every run has"),
-    ({"volumes": [{"name": "jovyan-home", "emptyDir": {}}]}, {}, "'jovyan-home' is a volume that every run has"),
-    ({"volumes": [{"name": "git-clone", "emptyDir": {}}]}, {}, "'git-clone' is a volume that every run has"),
-    ({"volumes": [CLAIM]}, {"volumes": [CLAIM]}, "spec.volumes[0].name: there is a volume 'models' already"),
-    ({"volumeMounts": [MOUNT]}, {}, "spec.podConfig.volumeMounts[0].name: there is no volume 'models'"),
+    ({"volumes": [{"name": "workspace", "emptyDir": {}}]}, {}, "'workspace' is reserved for a volume of every run"),
+    ({"volumes": [{"name": "jovyan-home", "emptyDir": {}}]}, {}, "'jovyan-home' is reserved for a volume of every run"),
+    ({"volumes": [{"name": "git-clone", "emptyDir": {}}]}, {}, "'git-clone' is reserved for a volume of every run"),
+    ({"volumes": [CLAIM]}, {"volumes": [CLAIM]}, "spec.volumes[0].name: duplicate volume 'models'"),
+    ({"volumeMounts": [MOUNT]}, {}, "spec.podConfig.volumeMounts[0].name: volume 'models' not found"),
     ({"volumes": [CLAIM], "volumeMounts": [MOUNT, MOUNT]}, {}, "/mnt/models is mounted twice"),
-    ({"volumes": [CLAIM], "volumeMounts": [{**MOUNT, "mountPath": "/workspace"}]}, {}, "mount it elsewhere"),
-    ({"volumes": [CLAIM], "volumeMounts": [{**MOUNT, "subPath": "../x"}]}, {}, "leads out of its volume"),
+    ({"volumes": [CLAIM], "volumeMounts": [{**MOUNT, "mountPath": "/workspace"}]}, {}, "use another path"),
+    ({"volumes": [CLAIM], "volumeMounts": [{**MOUNT, "subPath": "../x"}]}, {}, "points outside of its volume"),
     ({"resources": {"limits": {"memory": "4 gigs"}}}, {}, "spec.podConfig.resources.limits.memory: '4 gigs' is no"),
-    ({"buildConfig": {"enabled": True, "timeout": "soon"}}, {}, "buildConfig.timeout: 'soon' is no duration"),
-    ({"buildConfig": {"enabled": True, "strategy": "kaniko"}}, {}, "nothing builds by 'kaniko'; choose s2i or tekton"),
-    ({}, {"timeout": "0s"}, "spec.timeout: leaves no time at all"),
-    ({}, {"comparisonConfig": {"customTimestampPatterns": ["("]}}, "customTimestampPatterns[0]: '(' is no regular"),
-    ({}, {"notebook": {**NOTEBOOK, "path": "../../etc/a.ipynb"}}, "leads out of the repository"),
-    ({}, {"parameters": {"learning-rate": 1}}, "spec.parameters[learning-rate]: is no name of Python's"),
-    ({}, {"parameters": {"false": 7}}, "spec.parameters[false]: is what YAML makes of y, n, yes, no, on or off"),
-    ({}, {"modelValidation": {"targetModels": ["a/b/c"]}}, "'a/b/c' is no model"),
-    ({}, {"modelValidation": {"targetModels": ["a/"]}}, "'a/' is no model"),
+    ({"buildConfig": {"enabled": True, "timeout": "soon"}}, {}, "buildConfig.timeout: invalid duration 'soon'"),
+    (
+        {"buildConfig": {"enabled": True, "strategy": "kaniko"}},
+        {},
+        "unknown build strategy 'kaniko'; choose s2i or tekton",
+    ),
+    ({}, {"timeout": "0s"}, "spec.timeout: must be greater than zero"),
+    ({}, {"comparisonConfig": {"customTimestampPatterns": ["("]}}, "customTimestampPatterns[0]: '(' is not a regular"),
+    ({}, {"notebook": {**NOTEBOOK, "path": "../../etc/a.ipynb"}}, "is outside of the repository"),
+    ({}, {"parameters": {"learning-rate": 1}}, "spec.parameters[learning-rate]: is not a Python identifier"),
+    ({}, {"parameters": {"false": 7}}, "spec.parameters[false]: is how YAML reads y, n, yes, no, on or off"),
+    ({}, {"modelValidation": {"targetModels": ["a/b/c"]}}, "'a/b/c' is not a model name"),
+    ({}, {"modelValidation": {"targetModels": ["a/"]}}, "'a/' is not a model name"),
     ({}, {"modelValidation": {"targetModels": ["other/m"]}}, "'other/m' is in another namespace"),
 ]
 
@@ -131,7 +135,7 @@ def test_what_is_wrong_is_said_with_its_field(pod: dict[str, Any], spec: dict[st
 
 def test_a_job_without_a_spec_is_told_what_is_missing() -> None:
     bare = {name: value for name, value in job().items() if name != "spec"}
-    assert told(bare)[0] == "spec.notebook.git.url: is missing; say which notebook is run"
+    assert told(bare)[0] == "spec.notebook.git.url: is required; set the notebook to run"
 
 
 def test_a_sound_job_has_nothing_to_be_told() -> None:
@@ -158,7 +162,7 @@ def test_a_duration_has_so_many_seconds(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "5", "m", "5 m", "-5m", "5d", "٣s", "5m!"])
 def test_what_is_no_duration_is_refused(text: str) -> None:
-    with pytest.raises(UserError, match="is no duration"):
+    with pytest.raises(UserError, match="invalid duration"):
         seconds_of(text)
 
 

@@ -69,7 +69,7 @@ def test_a_notebook_that_cannot_be_read_is_not_counted_and_is_listed_apart(
     assert main(typed) == CANNOT
     told = capsys.readouterr()
     assert told.out.splitlines()[-1] == "1 notebook, 0 remarks, 0 that fail"
-    assert told.err.startswith("argosy: 1 notebook could not be looked at\n")
+    assert told.err.startswith("argosy: 1 notebook could not be linted\n")
     assert main([*typed, "-o", "json"]) == CANNOT
     report = json.loads(capsys.readouterr().out)
     assert [notebook["file"] for notebook in report["notebooks"]] == ["good.ipynb"]
@@ -103,7 +103,7 @@ def test_a_folder_without_notebooks_is_told(
     (tmp_path / "none").mkdir()
     assert main(["notebook", "lint", "none"]) == CANNOT
     assert capsys.readouterr().err == (
-        "argosy: none: holds no notebook\nnext: name a file that ends in .ipynb, or another folder\n"
+        "argosy: none: contains no notebook\nnext: use an .ipynb file, or another folder\n"
     )
     assert main(["notebook", "lint", "none", "good.ipynb"]) == CANNOT
     assert "1 notebook, 0 remarks" in capsys.readouterr().out

@@ -138,7 +138,7 @@ def test_a_job_that_is_wrong_fails_at_once_with_its_reason_and_time() -> None:
              "metadata": {"name": "train", "namespace": "ml"}, "spec": {}}  # fmt: skip
     status = state_machine.initialized(job(), state_machine.begun(job(), {}, NOW).status, problems(wrong), NOW).status
     assert (status["phase"], status["completionTime"]) == ("Failed", "2026-01-24T22:00:00Z")
-    assert status["message"].startswith("Validation failed: spec.notebook.git.url: is missing")
+    assert status["message"].startswith("Validation failed: spec.notebook.git.url: is required")
     assert condition(status, "Failed")["reason"] == "ConfigurationError"
 
 
@@ -189,7 +189,9 @@ def test_a_failing_notebook_has_its_cells_in_the_status() -> None:
     }  # fmt: skip
     told = condition(status, "Failed")
     assert (told["status"], told["reason"]) == ("True", "DependencyInstallFailed")
-    assert told["message"].startswith("cell 2: ModuleNotFoundError: No module named 'pandas'; the image has no pandas")
+    assert told["message"].startswith(
+        "cell 2: ModuleNotFoundError: No module named 'pandas'; the image does not contain pandas"
+    )
     assert condition(status, "Ready")["status"] == "False"
     assert condition(status, "Stalled")["status"] == "True"
 
@@ -234,8 +236,8 @@ def test_a_message_is_one_line_of_moderate_length_without_secrets() -> None:
 
 
 BLANK_RUNS = [
-    (Standing("waiting", message="\r"), "Waiting for its turn"),
-    (Standing("lost", message=" \n"), "the run vanished before it could tell its end; retry 1/3 in 1m"),
+    (Standing("waiting", message="\r"), "Waiting for a free slot"),
+    (Standing("lost", message=" \n"), "the run disappeared before it reported a result; retry 1/3 in 1m"),
     (
         Standing("ended", CELLS, 3, outcome=Outcome(True, "\r\n")),
         "Validation completed: 1/1 cells succeeded (100.0% success rate)",
@@ -345,7 +347,7 @@ def test_a_wrong_configuration_is_tried_again_by_no_policy() -> None:
 def test_a_run_that_vanished_is_tried_again_and_said_to_have_vanished(standing: Standing) -> None:
     step = state_machine.ran(job(), going(job()), standing, after(5))
     assert (step.status["phase"], step.status["retryCount"]) == ("ValidationRunning", 1)
-    assert "vanished" in step.status["attempts"][-1]["message"]
+    assert "disappeared" in step.status["attempts"][-1]["message"]
 
 
 # -- time --------------------------------------------------------------------------------------------------------------
@@ -371,7 +373,7 @@ def test_the_timeout_is_for_all_attempts_together() -> None:
     assert deadlines.time_left(found, again, after(50)) == 40.0
     second = ended(found, going(found, after(50), again), LOST, after(60), CELLS)
     assert second.status["phase"] == "Failed"
-    assert "no time is left for another try" in condition(second.status, "Failed")["message"]
+    assert "no time is left for a retry" in condition(second.status, "Failed")["message"]
 
 
 def test_a_new_run_has_the_whole_timeout_again() -> None:
@@ -444,7 +446,7 @@ BAD_BUILDS = [
         "Build failed: nothing builds here",
         "BuildFailed",
     ),
-    (BuildStanding("complete"), 5, "Build failed: it is complete and names no image", "BuildFailed"),
+    (BuildStanding("complete"), 5, "Build failed: the build is complete but reports no image", "BuildFailed"),
     (BuildStanding("running"), 61, "Build failed: not done within 1m", "BuildTimeout"),
     (BuildStanding("absent"), 61, "Build failed: not done within 1m", "BuildTimeout"),
 ]

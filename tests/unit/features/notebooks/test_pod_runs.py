@@ -129,21 +129,21 @@ def test_cells_are_told_while_the_notebook_runs() -> None:
 
 
 @pytest.mark.parametrize(("status", "category", "again", "words"), [
-    (ended(137, reason="OOMKilled"), "notebook_execution_failed", False, "more than the 4Gi of memory"),
-    (ended(137), "infrastructure_error", True, "was killed (code 137)"),
-    (ended(143), "infrastructure_error", True, "was killed (code 143)"),
-    (ended(127), "environment_setup_failed", False, "needs python3"),
-    (ended(128, "exec failed", reason="StartError"), "environment_setup_failed", False, "needs python3: exec failed"),
+    (ended(137, reason="OOMKilled"), "notebook_execution_failed", False, "more than the memory limit of 4Gi"),
+    (ended(137), "infrastructure_error", True, "was killed (exit code 137)"),
+    (ended(143), "infrastructure_error", True, "was killed (exit code 143)"),
+    (ended(127), "environment_setup_failed", False, "must contain python3"),
+    (ended(128, "exec failed", reason="StartError"), "environment_setup_failed", False, "must contain python3: exec failed"),
     (ended(10, "fatal: Authentication failed", "git-clone"), "git_authentication_failed", False, "git-clone: fatal"),
     (ended(11, "couldn't find remote ref x", "git-clone"), "git_clone_failed", False, "remote ref x"),
     (ended(12, "Could not resolve host", "git-clone"), "git_clone_failed", True, "Could not resolve"),
     (ended(13, "there is no file a", "golden-git-clone"), "git_clone_failed", False, "golden-git-clone: there is no"),
-    (ended(127, "", "git-clone"), "environment_setup_failed", False, "needs git and sh"),
-    (ended(3, "no data", "prepare"), "environment_setup_failed", False, "init container prepare ended with code 3"),
-    ({"phase": "Failed", "reason": "DeadlineExceeded"}, "notebook_timeout", False, "did not end within"),
+    (ended(127, "", "git-clone"), "environment_setup_failed", False, "must contain git and sh"),
+    (ended(3, "no data", "prepare"), "environment_setup_failed", False, "init container prepare exited with code 3"),
+    ({"phase": "Failed", "reason": "DeadlineExceeded"}, "notebook_timeout", False, "did not finish within"),
     ({"phase": "Failed", "reason": "Evicted", "message": "low on memory"}, "infrastructure_error", True, "low on"),
     ({"phase": "Failed", "reason": "NodeLost"}, "infrastructure_error", True, "NodeLost"),
-    ({"phase": "Failed"}, "infrastructure_error", True, "ended from outside"),
+    ({"phase": "Failed"}, "infrastructure_error", True, "terminated from outside"),
 ])  # fmt: skip
 def test_what_a_pods_end_means(status: dict[str, Any], category: str, again: bool, words: str) -> None:
     found = stands(status)
@@ -329,7 +329,7 @@ async def test_a_pod_of_somebody_else_is_left_alone_and_told(cluster: EmbeddedCl
     async with world(cluster, PodRuns(rest=0.0)) as at:  # type: ignore[arg-type]
         await at.apply(job())
         status = await at.ends()
-        assert status["phase"] == "Failed" and "belongs to somebody else" in status["message"]
+        assert status["phase"] == "Failed" and "is not owned by this job" in status["message"]
         await at.delete()
         live = await cluster.get(POD)
         assert live and live["metadata"]["uid"] == before["metadata"]["uid"]

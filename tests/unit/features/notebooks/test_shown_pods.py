@@ -85,7 +85,7 @@ async def test_a_run_is_shown_as_a_pod_that_nobody_else_plays(cluster: EmbeddedC
         assert pod["metadata"]["annotations"]["sandbox.argosy.dev/simulated"] == "notebooks"
         assert pod["spec"]["restartPolicy"] == "Never" and "nodeName" not in pod["spec"]
         assert [each["name"] for each in pod["spec"]["containers"]] == ["validator"]
-        assert "beside the cluster" in pod["status"]["message"] and "podIP" not in pod["status"]
+        assert "local process" in pod["status"]["message"] and "podIP" not in pod["status"]
         at.runs.otherwise = FAILS
         pod = await becomes(cluster, phase("Failed"))
         (container,) = pod["status"]["containerStatuses"]
@@ -153,8 +153,7 @@ async def test_a_quota_counts_it_while_it_runs_and_holds_no_notebook_back(
     async with shown(cluster, tmp_path) as at:
         spec = {"hard": {"pods": "1"}}
         metadata = {"name": "few", "namespace": "default"}
-        quota = await cluster.create(
-            {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": spec})
+        quota = await cluster.create({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": spec})
         used = key_of(quota)
         await becomes(cluster, lambda it: it["status"]["used"]["pods"] == "0", used)
         await at.apply(job())

@@ -199,7 +199,7 @@ def test_findings_teach_how_to_do_better() -> None:
         "severity": "warning",
         "category": "silent-failure",
         "message": "f() never returns a value, but its result is used here",
-        "suggestion": "return the result at the end of f(), or raise an error where there is none",
+        "suggestion": "return a result at the end of f(), or raise an error if there is none",
         "codeExample": "def f(…):\n    …\n    return result",
     }
     assert "codeExample" not in finding.as_wire(with_example=False)

@@ -52,7 +52,7 @@ async def test_a_success_restarts_what_it_names_and_says_so_everywhere(cluster: 
     assert (record["generation"], record["attempt"]) == (1, 1)
     (event,) = [each for each in events if each["reason"] == "TriggerSuccess"]
     assert (event["type"], event["involvedObject"]["kind"]) == ("Normal", "NotebookValidationJob")
-    assert event["message"] == "restart Deployment default/web: its Pods are being replaced by a rolling update"
+    assert event["message"] == "restart Deployment default/web: a rolling update replaces its Pods"
     assert (told["status"], told["triggers"][0]["name"]) == ("Succeeded", "web")
     assert 'argocd_triggers_total{action="restart",status="succeeded"} 1' in text
     assert restarted(await get(cluster, WEB))
@@ -155,8 +155,8 @@ async def test_a_bad_entry_and_a_missing_target_are_warnings_and_the_rest_is_don
     assert status["phase"] == "Succeeded"
     assert sorted(found.values()) == ["Failed", "Failed", "Failed", "Succeeded"]
     assert "trigger[0]: invalid action 'stop' (must be restart, sync, or refresh)" in found
-    assert any(said.startswith("there is no Deployment gone in namespace default") for said in found)
-    assert any(said.startswith("Sprocket.apps is no kind of this cluster") for said in found)
+    assert any(said.startswith("Deployment gone not found in namespace default") for said in found)
+    assert any(said.startswith("Sprocket.apps is not served by this cluster") for said in found)
     assert sorted(each["type"] for each in events) == ["Normal", "Warning", "Warning", "Warning"]
 
 
@@ -164,8 +164,8 @@ async def test_a_bad_entry_and_a_missing_target_are_warnings_and_the_rest_is_don
     ("annotations", "said"),
     [
         ({TRIGGERS: "- {kind: Deployment}"}, "[mlops.dev/on-success-trigger]: trigger[0]: apiVersion is required"),
-        ({"mlops.dev/block-wave": "4a"}, "[mlops.dev/block-wave]: '4a' is no wave, so it blocks none"),
-        ({"mlops.dev/block-wave": "0"}, "[mlops.dev/block-wave]: wave 0 does not come after its own wave 0"),
+        ({"mlops.dev/block-wave": "4a"}, "[mlops.dev/block-wave]: '4a' is not a sync wave, so it blocks nothing"),
+        ({"mlops.dev/block-wave": "0"}, "[mlops.dev/block-wave]: wave 0 is not after the job's own wave 0"),
     ],
 )
 def test_who_writes_what_cannot_follow_is_warned_at_once(annotations: dict[str, str], said: str) -> None:
@@ -192,7 +192,7 @@ async def test_a_job_may_set_off_only_what_its_own_account_may() -> None:
             allowed = await all_done(at, "with")
     ((state, said),) = states(refused)
     assert (state, refused["phase"]) == ("Failed", "Succeeded")
-    who = "system:serviceaccount:default:default may not patch deployments.apps in namespace default"
+    who = "system:serviceaccount:default:default cannot patch deployments.apps in namespace default"
     assert said.startswith(who)
     assert [state for state, _ in states(allowed)] == ["Succeeded"]
 

@@ -1,1 +1,1 @@
-"""Behind `argosy notebook`, as far as it needs no cluster: run, judge, compare and report notebooks that are files."""
+"""`argosy notebook` without a cluster: run, validate, compare and report notebook files."""

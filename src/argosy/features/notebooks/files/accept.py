@@ -1,7 +1,7 @@
-"""What a run showed becomes what is expected.
+"""Accepts outputs of a run as golden outputs.
 
-In: an executed notebook, a golden one, which cells. Out: the golden notebook with their outputs. Never: changes a cell
-that was not named, or a source.
+In: an executed notebook, a golden notebook, cell indexes. Out: the golden notebook with the new outputs. Never: changes
+other cells, or sources.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from argosy.features.notebooks.runner.order import Comparison
 
 
 def waiting(executed: Notebook, golden: Notebook, comparison: Comparison) -> list[Difference]:
-    """What differs, and could be accepted."""
+    """Differences that can be accepted."""
     return list(compared(executed, golden, comparison).differences)
 
 
 def accepted(executed: Notebook, golden: Notebook, cells: Collection[int], differences: list[Difference]) -> Notebook:
-    """The new golden notebook; without cells that are named, it is as the executed one in all that differs."""
+    """The new golden notebook; without cell indexes, all differences are accepted."""
     unknown = sorted(set(cells) - {each.cell for each in differences})
     if unknown:
         known = ", ".join(str(each.cell) for each in differences) or "none"
@@ -31,7 +31,7 @@ def accepted(executed: Notebook, golden: Notebook, cells: Collection[int], diffe
     if any(each.kind in ("missing_cell", "extra_cell") for each in chosen):
         if len(chosen) == len(differences):
             return _stripped(executed)
-        message = "cells were added or taken away; accept all of them, without --cells"
+        message = "cells were added or removed; accept all differences, without --cells"
         raise UserError(message)
     found = copy.deepcopy(golden)
     places = _places(executed, golden)
@@ -52,7 +52,7 @@ def _stripped(executed: Notebook) -> Notebook:
 
 
 def _places(executed: Notebook, golden: Notebook) -> dict[int, int]:
-    """Where cells of the executed notebook are in the golden one: as many of both, so at the same place."""
+    """Map cell indexes of the executed notebook to the golden one: the same, since both have equally many cells."""
     if len(executed["cells"]) != len(golden["cells"]):
-        raise UserError("the notebooks have not the same cells; accept all of them, without --cells")
+        raise UserError("the notebooks do not have the same cells; accept all differences, without --cells")
     return {index: index for index in range(len(executed["cells"]))}

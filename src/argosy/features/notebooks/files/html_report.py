@@ -1,7 +1,7 @@
-"""A run as one page that can be opened anywhere.
+"""Self-contained HTML report of a run.
 
-In: the summary of a run, the executed notebook. Out: HTML. Never: a script, a style or an address of the notebook's:
-outputs are shown as text and as PNG pictures, and the page forbids itself everything else.
+In: the summary of a run, the executed notebook. Out: HTML. Never: includes scripts, styles or URLs of the notebook:
+outputs are shown as text and PNG images, and the page's policy forbids everything else.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def _data(data: Mapping[str, Any]) -> str:
 
 
 def _picture(content: Any) -> str:
-    """An address of a PNG, made anew from its bytes, so that it can be nothing else."""
+    """Data URL of a PNG, re-encoded from its bytes, so that it cannot be anything else."""
     try:
         png = base64.b64decode("".join(text_of(content).split()), validate=True)
     except (binascii.Error, ValueError):
@@ -177,4 +177,4 @@ def _picture(content: Any) -> str:
 
 def _text(text: str) -> str:
     text = _COLOURS.sub("", text)
-    return escape(text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + "\n… (cut)")
+    return escape(text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + "\n… (truncated)")

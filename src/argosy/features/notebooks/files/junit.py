@@ -1,6 +1,6 @@
-"""A run for CI systems: a case a cell.
+"""JUnit report of a run: one test case per cell.
 
-In: the summary of a run. Out: JUnit's XML. Never: a character that XML forbids.
+In: the summary of a run. Out: JUnit XML. Never: emits a character that XML forbids.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _failures(summary: Summary, cell: CellSummary) -> Iterator[tuple[str, str]]:
 
 
 def _whole(summary: Summary, has_failed: bool) -> str:
-    """What no one cell is to blame for."""
+    """Test case for failures that belong to no single cell."""
     blocking = [each for each in summary.of_all if summary.blocks(each)]
     parts = [f"<failure message={_quoted(str(each['message']))}/>" for each in blocking]
     if not summary.passed and not has_failed and not parts:

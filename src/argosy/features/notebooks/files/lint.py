@@ -1,6 +1,6 @@
-"""A notebook looked at without running it.
+"""Lints a notebook without running it.
 
-In: a notebook as it is in Git. Out: remarks with a rule, a place and advice. Never: shows a secret that it found.
+In: a notebook from Git. Out: remarks with a rule, a location and advice. Never: prints a secret that it found.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ RULES: Final = {
     SECRET: "AGY304",
     RANDOM: "AGY305",
 }
-SILENT_RULE: Final = "AGY306"  # all that could fail silently
-SURE: Final = frozenset({SILENT, MAGIC, NAN})  # of that rule: what is seen, and not only possible
+SILENT_RULE: Final = "AGY306"  # everything that can fail silently
+SURE: Final = frozenset({SILENT, MAGIC, NAN})  # of that rule: failures that are visible, not only possible
 _SECRETS: Final = (
     ("a private key", re.compile(r"-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----")),
-    ("an access key of AWS", re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b")),
-    ("a token of GitHub", re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_\w{50,})")),
-    ("a token of GitLab", re.compile(r"\bglpat-[\w-]{20,}")),
-    ("a token of Slack", re.compile(r"\bxox[abprs]-[\w-]{10,}")),
-    ("a token of Hugging Face", re.compile(r"\bhf_[A-Za-z0-9]{30,}")),
-    ("a web token", re.compile(r"\beyJ[\w-]{10,2000}\.eyJ[\w-]{10,5000}\.[\w-]{10,}")),
-    ("a password in an address", re.compile(r"\b[a-z][a-z0-9+]{1,12}://[^\s/:@\"'{}]{1,80}:[^\s/@\"'{}$]{4,80}@")),
+    ("an AWS access key", re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b")),
+    ("a GitHub token", re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_\w{50,})")),
+    ("a GitLab token", re.compile(r"\bglpat-[\w-]{20,}")),
+    ("a Slack token", re.compile(r"\bxox[abprs]-[\w-]{10,}")),
+    ("a Hugging Face token", re.compile(r"\bhf_[A-Za-z0-9]{30,}")),
+    ("a JSON web token", re.compile(r"\beyJ[\w-]{10,2000}\.eyJ[\w-]{10,5000}\.[\w-]{10,}")),
+    ("a password in a URL", re.compile(r"\b[a-z][a-z0-9+]{1,12}://[^\s/:@\"'{}]{1,80}:[^\s/@\"'{}$]{4,80}@")),
 )
 _CHANCE: Final = ("random.", "numpy.random.", "uuid.uuid1", "uuid.uuid4", "secrets.", "torch.rand")
 _SEEDS: Final = re.compile(r"\bseed\(|manual_seed|random_state\s*=|default_rng\(\s*\w|RandomState\(\s*\w|Random\(\s*\w")
@@ -73,7 +73,7 @@ class Remark:
 
 
 def lint(file: str, notebook: Notebook, validation: Validation, given: Sequence[str] = ()) -> list[Remark]:
-    """`given` are names of parameters that somebody wants to set."""
+    """`given`: names of parameters that will be set."""
     reading = Reading.of(notebook)
     found = [
         *_syntax(reading),
@@ -88,7 +88,7 @@ def lint(file: str, notebook: Notebook, validation: Validation, given: Sequence[
 
 
 def saved_failures(file: str, notebook: Notebook) -> list[Remark]:
-    """What the outputs that are kept in the notebook tell: a cell failed, and nobody noticed."""
+    """Failures that the saved outputs show."""
     told = (MAGIC, NAN)
     found = [
         each
@@ -108,7 +108,7 @@ def fails(remarks: Sequence[Remark], level: str) -> list[Remark]:
 def _syntax(reading: Reading) -> Iterator[Finding]:
     for cell in reading.cells:
         if cell.parsed.fault:
-            message = f"is no Python: {cell.parsed.fault}"
+            message = f"is not valid Python: {cell.parsed.fault}"
             yield Finding(cell.index, "error", SYNTAX, message, "correct it", "", cell.parsed.fault_line)
 
 
@@ -118,7 +118,7 @@ def _order(notebook: Notebook) -> Iterator[Finding]:
         count = cell.get("execution_count")
         if isinstance(count, int):
             if count < last:
-                message = f"was run as number {count}, after a cell below it had been run as number {last}"
+                message = f"has execution count {count}, but a cell above it has {last}"
                 yield Finding(index, "info", ORDER, message, "run all cells from the top before saving")
                 return
             last = count
@@ -139,7 +139,7 @@ def _secrets(notebook: Notebook) -> Iterator[Finding]:
         for place, text in places:
             for what, pattern in _SECRETS:
                 if pattern.search(text[: 1 << 20]):
-                    advice = "take it away and revoke it; read it from the environment"
+                    advice = "remove and revoke it; read it from the environment"
                     yield Finding(index, "error", SECRET, f"has {what} in its {place}", advice)
 
 
@@ -150,7 +150,7 @@ def _texts(output: Any) -> str:
 
 
 def _chance(notebook: Notebook, reading: Reading) -> Iterator[Finding]:
-    """Outputs that no run will show again; whoever compares them with golden ones will see them differ."""
+    """Random outputs, which differ from golden outputs in every run."""
     if any(_SEEDS.search(cell.source) for cell in reading.cells):
         return
     cells = dict(numbered(notebook))
@@ -160,7 +160,7 @@ def _chance(notebook: Notebook, reading: Reading) -> Iterator[Finding]:
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and (name := reading.names.dotted(node.func)).startswith(_CHANCE):
                 advice = "set a seed, or tag the cell nbval-ignore-output"
-                yield Finding(index, "info", RANDOM, f"shows what {name}() gives by chance", advice, "", node.lineno)
+                yield Finding(index, "info", RANDOM, f"shows random output of {name}()", advice, "", node.lineno)
                 break
 
 
@@ -169,4 +169,4 @@ def _parameters(notebook: Notebook, given: Sequence[str]) -> Iterator[Finding]:
     for name in given:
         if name not in known:
             where = f"it declares {', '.join(known)}" if known else "no cell has the tag parameters"
-            yield Finding(WHOLE, "warning", PARAMETERS, f"has no parameter {name}: {where}", "declare it in that cell")
+            yield Finding(WHOLE, "warning", PARAMETERS, f"has no parameter {name}: {where}", "declare it there")

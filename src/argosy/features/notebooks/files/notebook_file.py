@@ -1,6 +1,7 @@
-"""Notebooks as files.
+"""Reads and writes notebook files.
 
-In: a path. Out: a notebook as plain data; or a file, written whole. Never: half a file; trusts what it reads.
+In: a path. Out: a notebook as plain data, or a file that was written atomically. Never: leaves a partial file; trusts
+its input.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Notebook = dict[str, Any]
 
 
 def read(path: Path) -> Notebook:
-    """Raises UserError."""
+    """Raises UserError if the file is not a notebook."""
     try:
         if path.stat().st_size > MOST_BYTES:
             raise UserError(f"is larger than {MOST_BYTES >> 20} MiB; clear its outputs", where=str(path))
@@ -31,30 +32,30 @@ def read(path: Path) -> Notebook:
     except OSError as error:
         raise UserError(f"cannot be read ({error.strerror}); check the path", where=str(path)) from None
     except (ValueError, RecursionError):
-        raise UserError("is no notebook: it is not JSON; save it again with Jupyter", where=str(path)) from None
+        raise UserError("is not a notebook: it is not JSON; save it again with Jupyter", where=str(path)) from None
     if isinstance(found, dict) and "worksheets" in found:
         found = _upgraded(path)
     if not isinstance(found, dict) or not isinstance(found.get("cells"), list):
-        raise UserError("is no notebook: it has no cells; save it again with Jupyter", where=str(path))
+        raise UserError("is not a notebook: it has no cells; save it again with Jupyter", where=str(path))
     if not all(isinstance(cell, dict) for cell in found["cells"]):
-        raise UserError("has a cell that is none; save it again with Jupyter", where=str(path))
+        raise UserError("has an invalid cell; save it again with Jupyter", where=str(path))
     return found
 
 
 def list_notebooks(folder: Path) -> list[Path]:
-    """List the notebooks below a folder, without the copies that Jupyter keeps and without hidden folders."""
+    """List the notebooks below a folder, without Jupyter's checkpoints and without hidden folders."""
     found = sorted(
         file
         for file in folder.rglob("*.ipynb")
         if not any(part.startswith(".") for part in file.relative_to(folder).parts) and file.is_file()
     )
     if not found:
-        raise UserError("holds no notebook; name a file that ends in .ipynb, or another folder", where=str(folder))
+        raise UserError("contains no notebook; use an .ipynb file, or another folder", where=str(folder))
     return found
 
 
 def _upgraded(path: Path) -> Notebook:
-    """A notebook of version 3, as the runner reads it."""
+    """Read a notebook of version 3 as the runner does."""
     from argosy.features.notebooks.runner import run
     from argosy.features.notebooks.runner.order import OrderError
 
@@ -65,7 +66,7 @@ def _upgraded(path: Path) -> Notebook:
 
 
 def write(path: Path, text: str) -> None:
-    """All of it or nothing: who reads it meanwhile has the old one."""
+    """Write atomically: readers see the old file or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     place, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
@@ -79,5 +80,5 @@ def write(path: Path, text: str) -> None:
 
 
 def dumped(notebook: Notebook) -> str:
-    """As Jupyter writes it."""
+    """Notebook as JSON in Jupyter's format."""
     return json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"

@@ -1,6 +1,6 @@
-"""Parameters as people type them.
+"""Parses notebook parameters from the command line and from files.
 
-In: texts of a command line, or a file. Out: values. Never: runs what was typed.
+In: text. Out: values. Never: runs the input.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _WORDS: Final = {"True": True, "False": False, "None": None}
 
 
 def value_of(text: str) -> Any:
-    """A number, true, null, a list or an object if it reads like one; else the text itself."""
+    """A number, true, null, a list or an object if the text is one; otherwise the text itself."""
     if text in _WORDS:
         return _WORDS[text]
     try:
@@ -30,7 +30,7 @@ def value_of(text: str) -> Any:
             found = ast.literal_eval(text)
             json.dumps(found)
         except (TypeError, ValueError, SyntaxError, MemoryError, RecursionError):
-            return text  # what only Python has, such as a set, too
+            return text  # also for values that JSON does not have, such as sets
         return list(found) if isinstance(found, tuple) else found
     return text
 
@@ -38,14 +38,14 @@ def value_of(text: str) -> Any:
 def given(
     pairs: Sequence[tuple[str, str]], raw: Sequence[tuple[str, str]] = (), files: Sequence[Path] = ()
 ) -> dict[str, Any]:
-    """All parameters; what is typed wins over what a file says."""
+    """All parameters; the command line wins over files."""
     found: dict[str, Any] = {}
     for file in files:
         found |= _from_file(file)
     found |= {name: value_of(text) for name, text in pairs} | dict(raw)
     for name in found:
         if not is_name(name):
-            raise UserError("is no name of a parameter; use letters, digits and _", where=str(name))
+            raise UserError("is not a parameter name; use letters, digits and _", where=str(name))
     return found
 
 
@@ -57,8 +57,8 @@ def _from_file(file: Path) -> Mapping[str, Any]:
     except OSError as error:
         raise UserError(f"cannot be read ({error.strerror}); check the path", where=str(file)) from None
     except ValueError:
-        raise UserError("is no text; save it as UTF-8", where=str(file)) from None
+        raise UserError("is not a text file; save it as UTF-8", where=str(file)) from None
     found = load(text, where=str(file))
     if not isinstance(found, Mapping):
-        raise UserError("has no parameters; write a line `name: value` for each", where=str(file))
+        raise UserError("has no parameters; add a line `name: value` for each", where=str(file))
     return found

@@ -1,7 +1,7 @@
-"""A notebook run on this machine, in a process of its own.
+"""Runs a notebook on this machine in a separate process.
 
-In: an order. Out: its events as they happen; the last one has the results. Never: leaves the process, or its kernel,
-behind; runs a cell in this process.
+In: a run request. Out: its events as they happen; the last one has the results. Never: leaves the process or its kernel
+running; runs a cell in this process.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ Event = dict[str, Any]
 
 
 def play(order: str) -> Generator[Event]:
-    """`order` is the order's JSON. Raises UserError where it cannot be understood.
+    """`order` is the run request as JSON. Raises UserError if it is invalid.
 
-    Ctrl-C ends the run, not this: the runner still tells what it has. Raises KeyboardInterrupt where that is nothing.
+    Ctrl-C ends the run, not this process: the runner still reports its results. Raises KeyboardInterrupt if there are
+    none.
     """
     check_installed()
     with scratch_folder("argosy-nb-") as folder, tempfile.TemporaryFile() as said:
@@ -61,7 +62,7 @@ def _events(process: subprocess.Popen[str]) -> Generator[Event, None, bool]:
         try:
             event = json.loads(line)
         except ValueError:
-            continue  # what a library printed
+            continue  # printed by a library
         if isinstance(event, dict) and "event" in event:
             is_finished = is_finished or event["event"] == "finished"
             yield event
@@ -74,13 +75,14 @@ def _unfinished(code: int, said: str) -> UserError | TransientError:
         return UserError(last)
     why = f"signal {-code}" if code < 0 else f"exit code {code}"
     return TransientError(
-        f"the runner ended before the notebook did ({why}{f': {last}' if last else ''}); run it again"
+        f"the runner ended before the notebook finished ({why}{f': {last}' if last else ''}); run it again"
     )
 
 
 @contextmanager
 def _ending_well() -> Iterator[None]:
-    """While this lasts, who is asked to end leaves nothing behind."""
+    """Turn SIGTERM and SIGHUP into SystemExit, so that nothing is left behind."""
+
     def leave(number: int, frame: object) -> None:
         raise SystemExit(128 + number)
 
@@ -99,7 +101,7 @@ class _Interruption:
 
 @contextmanager
 def _interruptible(process: subprocess.Popen[str]) -> Iterator[_Interruption]:
-    """The first Ctrl-C asks the runner to end; the second, or a runner that does not end in time, raises."""
+    """The first Ctrl-C asks the runner to end; a second one, or a runner that does not end in time, raises."""
     interruption = _Interruption()
     timer = threading.Timer(PATIENCE, signal.pthread_kill, (threading.get_ident(), signal.SIGINT))
     timer.daemon = True
@@ -112,7 +114,7 @@ def _interruptible(process: subprocess.Popen[str]) -> Iterator[_Interruption]:
         timer.start()
 
     before = signal.getsignal(signal.SIGINT)
-    if before is not signal.SIG_IGN:  # nohup: nobody can interrupt it
+    if before is not signal.SIG_IGN:  # nohup: it cannot be interrupted
         signal.signal(signal.SIGINT, ask)
     try:
         yield interruption
@@ -123,13 +125,13 @@ def _interruptible(process: subprocess.Popen[str]) -> Iterator[_Interruption]:
 
 @contextmanager
 def _ended(process: subprocess.Popen[str]) -> Iterator[None]:
-    """However it is left, nothing of it runs any more."""
+    """Stop the process and its kernel when the context exits."""
     try:
         yield
     finally:
         if process.poll() is None:
             below = descendants.of(process.pid)
-            _signal(process.pid, signal.SIGINT)  # lets it end its kernel
+            _signal(process.pid, signal.SIGINT)  # lets the runner stop its kernel
             try:
                 process.wait(PATIENCE)
             except subprocess.TimeoutExpired:
@@ -143,7 +145,7 @@ def _ended(process: subprocess.Popen[str]) -> Iterator[None]:
 
 
 def _is_kernel_of(pid: int) -> bool:
-    """Whether a pid that was below the runner is still a kernel, and not somebody else's by now."""
+    """True if a former child of the runner is still a kernel, and its pid was not reused."""
     try:
         return b"ipykernel" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:

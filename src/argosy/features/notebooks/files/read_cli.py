@@ -1,4 +1,4 @@
-"""`argosy notebook lint|diff|accept|report|params`: notebooks that are looked at, and not run."""
+"""`argosy notebook lint|diff|accept|report|params`: commands that read notebooks without running them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def comparison_of(chosen: argparse.Namespace) -> dict[str, Any]:
-    """As a job's spec has it."""
+    """Comparison settings in the format of the job spec."""
     return {
         "strategy": chosen.strategy,
         "floatingPointTolerance": chosen.tolerance,
@@ -33,7 +33,7 @@ def comparison_of(chosen: argparse.Namespace) -> dict[str, Any]:
 
 
 def comparison(chosen: argparse.Namespace) -> Comparison:
-    """Raises UserError."""
+    """Raises UserError if a setting is invalid."""
     from argosy.features.notebooks.runner.golden import normalizer
     from argosy.features.notebooks.runner.order import Comparison
 
@@ -67,7 +67,7 @@ def lint(chosen: argparse.Namespace) -> int:
         try:
             remarks += linting.lint(str(path), read(path), validation, chosen.param)
             readable.append(path)
-        except UserError as error:  # the others are looked at all the same
+        except UserError as error:  # the other notebooks are still linted
             unread[path] = error
     if not readable:
         raise next(iter(unread.values()))
@@ -95,9 +95,9 @@ def lint(chosen: argparse.Namespace) -> int:
             _say_faults(bad)
         if unread:
             sys.stdout.flush()
-            whole = f"{counted(len(unread), 'notebook')} could not be looked at"
+            whole = f"{counted(len(unread), 'notebook')} could not be linted"
             reasons = [plain(str(error)) for error in unread.values()]
-            say(whole, reasons, "mend or leave out these files, and lint again")
+            say(whole, reasons, "fix or exclude these files, and lint again")
     return code
 
 
@@ -106,7 +106,7 @@ def _count(remarks: Sequence[Remark], path: Path) -> int:
 
 
 def _say_faults(faults: Sequence[Remark]) -> None:
-    """Each notebook with the number of its own faults."""
+    """Print the number of faults of each notebook."""
     counts = Counter(fault.file for fault in faults)
     told = [f"{plain(file)} has {counted(count, 'fault')}" for file, count in counts.items()]
     first = faults[0].finding
@@ -159,14 +159,14 @@ def accept(chosen: argparse.Namespace) -> int:
     run = records.last(chosen.runs or records.FOLDER, chosen.name)
     record = records.recorded(run)
     if (error := records.failure(record)) and not chosen.force:
-        next_step = "mend and run it again, or take it all the same with --force"
-        say(f"{chosen.name}: its last run failed, and nothing of it was taken", plain(error), next_step)
+        next_step = "fix and run it again, or accept it anyway with --force"
+        say(f"{chosen.name}: its last run failed, so no outputs were accepted", plain(error), next_step)
         return CANNOT
     target = chosen.golden or Path(record.get("golden") or record.get("notebook") or chosen.name)
     executed, golden = read(run.executed), read(target)
     differences = waiting(executed, golden, comparison(chosen))
     if not differences:
-        print(f"{target}: unchanged; it shows what {run.executed} shows")
+        print(f"{target}: unchanged; it has the same outputs as {run.executed}")
         return DONE
     cells = _cells(chosen.cells)
     made = accepted(executed, golden, cells, differences)
@@ -174,7 +174,7 @@ def accept(chosen: argparse.Namespace) -> int:
         if not cells or each.cell in cells:
             print(f"  cell {each.cell}: {plain(change_of(each))}")
     if not chosen.yes and not (can_ask() and asked(f"write this to {target}?")):
-        say(f"{target} was not changed", "nobody said yes", "run it again with -y")
+        say(f"{target} was not changed", "not confirmed", "run it again with -y")
         return CANNOT
     write(target, dumped(made))
     print(f"{target}: written")
@@ -186,9 +186,7 @@ def _cells(texts: list[str]) -> set[int]:
     try:
         return {int(word) for word in words}
     except ValueError:
-        raise UserError(
-            "is no list of cells; write numbers with commas between them, such as 3,7", where="--cells"
-        ) from None
+        raise UserError("is not a list of cells; use comma-separated numbers such as 3,7", where="--cells") from None
 
 
 def report(chosen: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""`argosy notebook run|validate`: a line a cell while it runs, and at the end what came of it."""
+"""`argosy notebook run|validate`: one line per cell while it runs, then a summary."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from argosy.features.notebooks.files.summary import Summary
 
 WIDTH = 42
-LAST_LINES = 20  # of standard error
-CLEAR = "\r\x1b[K"  # the line, on a terminal
+LAST_LINES = 20  # lines of standard error
+CLEAR = "\r\x1b[K"  # clears the line on a terminal
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -83,14 +83,14 @@ def validate(chosen: argparse.Namespace) -> int:
 
 
 def _interrupted_early(path: Path) -> int:
-    print(f"argosy: {plain(str(path))} was interrupted before its first cell; nothing is kept", file=sys.stderr)
+    print(f"argosy: {plain(str(path))} was interrupted before its first cell; nothing was saved", file=sys.stderr)
     return INTERRUPTED
 
 
 def _say_interrupted(played: Played, chosen: argparse.Namespace) -> None:
-    """Where the part is that ran. A new run begins at the first cell."""
-    what = f"{plain(played.summary.notebook)} was interrupted; what ran until then is kept"
-    advice = f"look at {_place(chosen, 'report', played)}; a new run begins at the first cell"
+    """Say where the partial results are. A new run starts with the first cell."""
+    what = f"{plain(played.summary.notebook)} was interrupted; partial results were saved"
+    advice = f"see {_place(chosen, 'report', played)}; a new run starts with the first cell"
     say(what, plain(played.summary.error), advice)
 
 
@@ -114,7 +114,7 @@ def _request(chosen: argparse.Namespace, path: Path, parameters: dict[str, Any],
 
 
 def _validation_of(chosen: argparse.Namespace) -> dict[str, Any]:
-    """As a job's spec has it."""
+    """Validation settings in the format of the job spec."""
     return {
         "level": chosen.level,
         "strictMode": chosen.strict,
@@ -135,7 +135,7 @@ def _perform(chosen: argparse.Namespace, request: Request) -> Played:
     if chosen.quiet:
         return perform(request, datetime.now(), lambda event: None)
     titles = [title_of(cell) for cell in read(request.notebook)["cells"]]
-    # Data goes to stdout, and these lines are talk where it is data that was asked for.
+    # Data goes to stdout, so these lines go to stderr if the output is data.
     lines = Lines(titles, sys.stdout if chosen.output == "text" else sys.stderr)
     played = perform(request, datetime.now(), lines.hear)
     lines.end()
@@ -143,7 +143,7 @@ def _perform(chosen: argparse.Namespace, request: Request) -> Played:
 
 
 class Lines:
-    """A line a cell, told when what was noticed about it is known."""
+    """Prints one line per cell, once the findings of the cell are known."""
 
     def __init__(self, titles: list[str], stream: Any) -> None:
         self._titles, self._stream, self._screen = titles, stream, Screen(stream)
@@ -167,7 +167,7 @@ class Lines:
                 self._begin(int(event["cell"]))
 
     def _begin(self, index: int) -> None:
-        """A line that is written over when the cell has ended; only where somebody watches."""
+        """Print a line that is overwritten when the cell ends; only on a terminal."""
         mark = self._screen.mark("Progressing").replace(" Progressing", "")
         print(f"{CLEAR}{self._line(index, self._done + 1, mark)}", end="", file=self._stream, flush=True)
 
@@ -219,7 +219,7 @@ def _print_summary(played: Played, chosen: argparse.Namespace) -> None:
 
 
 def _where_it_failed(played: Played) -> list[str]:
-    """The lines of the cell, the error, and the end of what it wrote to standard error."""
+    """The failing lines of the cell, the error, and the last lines of its standard error."""
     from argosy.features.notebooks.files.notebook_file import read
     from argosy.features.notebooks.files.summary import failing_lines
     from argosy.features.notebooks.runner.cells import stream_of
@@ -257,13 +257,13 @@ def _advice(played: Played, chosen: argparse.Namespace) -> str:
     summary: Summary = played.summary
     if summary.golden is not None and summary.golden.differences and "golden" in summary.error:
         cells = ",".join(str(each.cell) for each in summary.golden.differences[:10])
-        return f"if that is right: argosy notebook accept {Path(summary.notebook).stem} --cells {cells}"
+        return f"if this is intended: argosy notebook accept {Path(summary.notebook).stem} --cells {cells}"
     if missing := played.results.get("packages_missing"):
-        return f"pip install {' '.join(missing)}, for the Python that runs argosy, or choose another --kernel"
+        return f"pip install {' '.join(missing)} for the Python that runs argosy, or choose another --kernel"
     blocking = [each for each in summary.findings if summary.blocks(each) and each.get("suggestion")]
     if blocking:
         return plain(str(blocking[0]["suggestion"]))
-    return f"look at {_place(chosen, 'report', played)}"
+    return f"see {_place(chosen, 'report', played)}"
 
 
 def _data(played: Played, chosen: argparse.Namespace) -> dict[str, Any]:

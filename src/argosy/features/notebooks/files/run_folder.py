@@ -1,6 +1,6 @@
-"""What is kept of a run: the executed notebook, a report, and what came of it.
+"""Folder of run records: the executed notebook, a report, and the results.
 
-In: a folder, a notebook's path. Out: paths of a new run, or the run that was last. Never: writes over another run.
+In: a folder, the path of a notebook. Out: paths of a new run, or of the last run. Never: overwrites another run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FOLDER: Final = Path(".argosy") / "runs"
 
 @dataclass(frozen=True)
 class Run:
-    """Files of one run, by their common beginning."""
+    """Files of one run, which share a name prefix."""
 
     start: Path
 
@@ -45,10 +45,10 @@ class Run:
 
 
 def begin(folder: Path, notebook: Path, now: datetime) -> Run:
-    """A run whose names nobody has yet."""
+    """Create a run with an unused name."""
     folder.mkdir(parents=True, exist_ok=True)
     if folder == FOLDER and not (ignoring := folder.parent / ".gitignore").exists():
-        ignoring.write_text("*\n")  # outputs may hold what does not belong into Git
+        ignoring.write_text("*\n")  # outputs may contain data that does not belong in Git
     name = f"{notebook.stem}-{now:%Y%m%d-%H%M%S}"
     for number in range(1, 1000):
         run = Run(folder / (name if number == 1 else f"{name}-{number}"))
@@ -57,7 +57,7 @@ def begin(folder: Path, notebook: Path, now: datetime) -> Run:
         except FileExistsError:
             continue
         return run
-    raise UserError("has a thousand runs of this second; remove some", where=str(folder))
+    raise UserError("has 1000 runs of this second; remove some", where=str(folder))
 
 
 def keep(run: Run, record: dict[str, Any]) -> None:
@@ -73,7 +73,7 @@ def recorded(run: Run) -> dict[str, Any]:
 
 
 def failure(record: dict[str, Any]) -> str:
-    """Why the run's outputs are not worth keeping; nothing where its cells went well, whatever was found in them."""
+    """Why the outputs of the run should not be accepted; "" if its cells succeeded, whatever the findings."""
     results = record.get("results") or {}
     cells = {each.get("status") for each in results.get("cells") or () if each.get("cell_type") == "code"}
     is_good = results.get("status") in (None, "succeeded") or ("failed" not in cells and "succeeded" in cells)
@@ -81,7 +81,7 @@ def failure(record: dict[str, Any]) -> str:
 
 
 def last(folder: Path, named: str) -> Run:
-    """By the notebook's name, with or without its ending, or by a file of the run. Raises UserError."""
+    """Find the last run by notebook name, with or without suffix, or by a file of the run. Raises UserError."""
     given = Path(named)
     whole = Run(given.with_name(_without_ending(given.name)))
     if given.name != named and whole.executed.exists() and "results" in recorded(whole):

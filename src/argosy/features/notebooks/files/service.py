@@ -1,7 +1,7 @@
-"""One run of a notebook that is a file: from what was asked for to the files that are kept.
+"""Runs a notebook file, from the request to the saved files.
 
-In: a request. Out: events while it runs, then a summary; the executed notebook, a page, a JUnit file, a record. Never:
-writes into the notebook.
+In: a request. Out: events while it runs, then a summary; the executed notebook, a report, a JUnit file, a record.
+Never: writes to the notebook.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Played:
-    """A run that is over. `results` are the runner's."""
+    """A finished run; `results` are those of the runner."""
 
     run: Run
     summary: Summary
@@ -51,7 +51,7 @@ class Played:
 
 
 def perform(request: Request, now: datetime, hear: Callable[[Event], None]) -> Played:
-    """Raises UserError for what cannot be run at all, and KeyboardInterrupt where no cell had run yet."""
+    """Raises UserError if the notebook cannot be run, and KeyboardInterrupt if no cell had run yet."""
     read(request.notebook)
     if request.golden is not None:
         read(request.golden)
@@ -62,7 +62,7 @@ def perform(request: Request, now: datetime, hear: Callable[[Event], None]) -> P
         return Played(run, summary_of(run), results)
     except BaseException:
         if not run.executed.exists():
-            run.record.unlink(missing_ok=True)  # nothing came of it
+            run.record.unlink(missing_ok=True)  # the run has no results
         raise
 
 
@@ -93,8 +93,8 @@ def _played(request: Request, run: Run, hear: Callable[[Event], None]) -> Mappin
         else:
             hear(event)
     if results is None or results["exit_code"] == 2:
-        raise UserError(results["error"] if results else "the runner told nothing; run it again")
-    if not run.executed.exists():  # it was refused before it ran
+        raise UserError(results["error"] if results else "the runner reported no results; run the notebook again")
+    if not run.executed.exists():  # rejected before it ran
         write(run.executed, dumped(read(request.notebook)))
     return results
 
@@ -114,10 +114,10 @@ def _keep(run: Run, request: Request, results: Mapping[str, Any]) -> None:
 
 
 def summary_of(run: Run) -> Summary:
-    """Of a run that was kept. Raises UserError."""
+    """Summary of a saved run. Raises UserError."""
     record = run_folder.recorded(run)
     if "results" not in record:
-        raise UserError("is no record of a run; run the notebook again", where=str(run.record))
+        raise UserError("is not a record of a run; run the notebook again", where=str(run.record))
     golden = read(Path(record["golden"])) if record.get("golden") and Path(record["golden"]).exists() else None
     comparison, validation = Comparison.of(record["comparison"]), Validation.of(record["validation"])
     told = {**record["validation"], "level": validation.level}

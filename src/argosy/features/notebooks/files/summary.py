@@ -1,7 +1,7 @@
-"""What came of a run, cell by cell, in the words of people.
+"""Summary of a run, cell by cell.
 
-In: results of a run, the executed notebook, the golden one. Out: one value that screens, reports and JUnit read.
-Never: judges; the runner did.
+In: the results of a run, the executed notebook, the golden notebook. Out: one value for terminal output, reports and
+JUnit. Never: validates; the runner did.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from argosy.features.notebooks.runner.golden import Compared, Difference, compar
 from argosy.features.notebooks.runner.order import Comparison
 
 MOST_TITLE: Final = 40
-AROUND: Final = 3  # lines before and after the one that failed
+AROUND: Final = 3  # lines before and after the failing one
 _LINE: Final = re.compile(r"\bCell In\[(\d+)\], line (\d+)")
 
 
@@ -45,8 +45,8 @@ class Summary:
     seconds: float
     level: str
     is_strict: bool
-    cells: tuple[CellSummary, ...]  # code cells, and others that differ
-    of_all: tuple[Mapping[str, Any], ...]  # findings about no one cell
+    cells: tuple[CellSummary, ...]  # code cells, and other cells that differ
+    of_all: tuple[Mapping[str, Any], ...]  # findings about the whole notebook
     golden: Compared | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
@@ -109,28 +109,28 @@ def _cell(
 
 
 def title_of(cell: Mapping[str, Any]) -> str:
-    """Its first line that says something: a comment, a heading, or code."""
+    """First meaningful line of the cell: a comment, a heading, or code."""
     for line in source_of(cell).splitlines():
         words = line.strip().lstrip("#").strip()
         if type_of(cell) == "code" and words != line.strip():
-            words = words.removeprefix("%%").strip()  # how editors divide a script
+            words = words.removeprefix("%%").strip()  # cell separator of script editors
         if words and not words.startswith("NBVAL_"):
             return words if len(words) <= MOST_TITLE else words[: MOST_TITLE - 1] + "…"
     return "(empty)"
 
 
 def failing_lines(cell: Mapping[str, Any], traceback: str) -> list[str]:
-    """The source of a cell that failed around the line that did, with a mark; all of it if that is not known."""
+    """Source lines around the failing line, which is marked; the first lines if it is unknown."""
     lines = source_of(cell).splitlines()
     count = str(cell.get("execution_count"))
-    found = [line for number, line in _LINE.findall(traceback) if number == count]  # not in another cell's function
+    found = [line for number, line in _LINE.findall(traceback) if number == count]  # ignore functions of other cells
     at = int(found[-1]) if found else 0
     first, last = (max(at - 1 - AROUND, 0), at + AROUND) if 0 < at <= len(lines) else (0, 2 * AROUND + 1)
     return [f"{'→' if number == at else ' '} {number:>3}  {line}" for number, line in enumerate(lines, 1)][first:last]
 
 
 def change_of(difference: Difference) -> str:
-    """The first line that differs, on one line."""
+    """The first differing line, as `old → new`."""
     was, now = difference.expected.splitlines(), difference.actual.splitlines()
     for one, other in zip(was, now):
         if one != other:

@@ -1,7 +1,7 @@
-"""Images for notebooks: who builds them, and how far a build is.
+"""Builds images for notebooks.
 
-In: a job with a `buildConfig`. Out: a BuildStanding. Never: waits; takes the image of an earlier run; touches what is
-another's, or in another namespace.
+In: a job with a `buildConfig`. Out: a BuildState. Never: waits; uses the image of an earlier run; touches objects of
+others or in another namespace.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ STRATEGIES: Final = {"s2i": openshift, "tekton": tekton}
 
 class ImageBuilds:
     async def look(self, job: Job, mark: str, context: Context) -> BuildStanding:
-        """`mark` tells this run from earlier ones, whose builds go first."""
+        """`mark` identifies this run; builds of earlier runs are deleted first."""
         assert job.build is not None
         strategy, cluster = STRATEGIES[job.build.strategy], context.cluster
         if strategy.KIND not in await cluster.kinds():
-            said = f"this cluster has no {strategy.KIND}; {strategy.ADVICE}, or set buildConfig.enabled to false"
+            said = f"the cluster does not serve {strategy.KIND}; {strategy.ADVICE}, or set buildConfig.enabled to false"
             return BuildStanding("unavailable", message=said, strategy=job.build.strategy)
         wanted = strategy.objects(job, mark)
         live = await cluster.get(key_of(wanted[0]))
         if live is not None and not is_of(job, live):
-            said = f"{strategy.KIND.kind} {live['metadata']['name']} belongs to somebody else; rename it, or this job"
+            said = f"{strategy.KIND.kind} {live['metadata']['name']} is not owned by this job; rename it or the job"
             return BuildStanding("failed", message=said, strategy=job.build.strategy)
         if live is not None and mark_of(live) != mark:
             await _remove(live, cluster)
             live = None
         if live is None:
-            for manifest in reversed(wanted):  # what begins the work comes last
+            for manifest in reversed(wanted):  # the object that starts the build comes last
                 await _make(manifest, cluster)
             return BuildStanding("absent", message="starting the build", strategy=job.build.strategy)
         found: BuildStanding = await strategy.standing(job, live, cluster)
         return found
 
     async def end(self, job: Job, context: Context) -> None:
-        """A build that failed stays, so that somebody can look at it; one that is still at it goes."""
+        """Delete a running build; a failed one stays for inspection."""
         assert job.build is not None
         strategy = STRATEGIES[job.build.strategy]
         if strategy.KIND not in await context.cluster.kinds():

@@ -1,6 +1,6 @@
-"""The Dockerfile of an image for a notebook, where the repository has none that is wanted.
+"""Generates the Dockerfile of a notebook image if the repository has no suitable one.
 
-In: a job. Out: text. Never: words of a user unquoted in a shell.
+In: a job. Out: text. Never: puts unquoted user input into a shell command.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Final
 
 from argosy.features.notebooks.job import Job
 
-HOME: Final = "/opt/app-root/src"  # where the notebook is in a built image
+HOME: Final = "/opt/app-root/src"  # folder of the notebook in a built image
 RUNNER_NEEDS: Final = "nbclient nbformat ipykernel"
 FILE: Final = "requirements.txt"
 
-# Run in the build: what the notebook imports and the image has not. Names that packages have elsewhere are known.
+# Runs in the build: installs packages that the notebook imports and the image lacks; maps import names to packages.
 IMPORTS: Final = """
 import ast, importlib.util, json, subprocess, sys
 OTHER = {"sklearn": "scikit-learn", "cv2": "opencv-python-headless", "yaml": "PyYAML", "PIL": "pillow", "bs4": "beautifulsoup4"}
@@ -42,7 +42,7 @@ if missing:
 
 
 def candidates(job: Job) -> list[str]:
-    """Where requirements are looked for, the first that is there counts."""
+    """Paths of requirements files; the first one that exists is used."""
     assert job.build is not None
     if job.build.requirements:
         return [job.build.requirements]
@@ -69,7 +69,7 @@ def dockerfile(job: Job) -> str:
 
 
 def _install(job: Job) -> str:
-    """Every file that is named must be there where it was named; of those that are only looked for, the first."""
+    """Install the first requirements file that exists."""
     build, files = job.build, [shlex.quote(each) for each in candidates(job)]
     assert build is not None
     steps = [f"if [ -f {each} ]; then python -m pip install --no-cache-dir -r {each};" for each in files]
@@ -77,12 +77,12 @@ def _install(job: Job) -> str:
 
 
 def _otherwise(job: Job) -> str:
-    """What `fallbackStrategy` says for a repository without requirements."""
+    """Shell command of `fallbackStrategy`, for a repository without requirements."""
     assert job.build is not None
-    shown = shlex.quote("there are no requirements in " + ", ".join(candidates(job)))
+    shown = shlex.quote("no requirements found in " + ", ".join(candidates(job)))
     if job.build.fallback == "fail":
         return f"echo {shown} >&2; exit 1"
     if job.build.fallback == "auto":
         script = base64.b64encode(IMPORTS.encode()).decode()
         return f"echo {script} | base64 -d > /tmp/imports.py && python /tmp/imports.py {shlex.quote(job.notebook.path)}"
-    return f"echo WARNING: {shown}, the base image is used as it is"
+    return f"echo WARNING: {shown}, using the unmodified base image"

@@ -1,6 +1,6 @@
-"""What all objects of a build have in common: names, labels, an owner, the mark of a run.
+"""Common parts of build objects: names, labels, owner, run id.
 
-In: a job. Out: metadata. Never: I/O.
+In: a job. Out: metadata. Never: does I/O.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from argosy.annotations import NOTEBOOK_RUN
 from argosy.features.notebooks.job import API_VERSION, KIND, Job
 from argosy.kube.objects import Manifest, annotation
 
-LONGEST: Final = 50  # k8s: with what others add, a name must stay a label
+LONGEST: Final = 50  # k8s: with suffixes added by controllers, a name must still fit into a label
 
 
 def build_name(job: Job) -> str:
@@ -22,7 +22,7 @@ def build_name(job: Job) -> str:
 
 
 def metadata(job: Job, mark: str) -> dict[str, Any]:
-    """With its owner, so that a job that goes takes its builds along."""
+    """Metadata with the job as owner, so that its builds are deleted with it."""
     owner = {
         "apiVersion": API_VERSION, "kind": KIND.kind, "name": job.name, "uid": job.uid, "controller": True,
         "blockOwnerDeletion": True,

@@ -1,6 +1,6 @@
-"""Builds by OpenShift: a BuildConfig, an ImageStream, and the Build that comes of them.
+"""OpenShift builds: a BuildConfig, an ImageStream, and the resulting Build.
 
-In: a job; a live BuildConfig. Out: manifests; how far the Build is. Never: a Build of another BuildConfig.
+In: a job; a live BuildConfig. Out: manifests; the state of the Build. Never: uses a Build of another BuildConfig.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from argosy.kube.objects import Manifest
 
 KIND: Final = GroupKind("build.openshift.io", "BuildConfig")
 BUILD: Final = GroupKind("build.openshift.io", "Build")
-ADVICE: Final = "take the strategy tekton"
+ADVICE: Final = "use the strategy tekton"
 ENDED_BADLY: Final = ("Failed", "Error", "Cancelled")
 
 
 def objects(job: Job, mark: str) -> list[Manifest]:
-    """The one that begins the work comes first. k8s: ConfigChange starts one Build when the BuildConfig is made."""
+    """The object that starts the build comes first. k8s: ConfigChange starts one Build when the BuildConfig is
+    created.
+    """
     build = job.build
     assert build is not None
     source: dict[str, Any] = {"type": "Git", "git": {"uri": job.notebook.url, "ref": job.notebook.ref}}
@@ -73,7 +75,7 @@ def of_build(build: Manifest) -> BuildStanding:
 
 
 def _image(status: Manifest) -> str:
-    """By its digest: a tag may mean another image tomorrow."""
+    """Image by digest, because a tag can move."""
     reference = str(status.get("outputDockerImageReference") or "")
     digest = ((status.get("output") or {}).get("to") or {}).get("imageDigest")
     repository = reference.partition("@")[0]

@@ -1,7 +1,7 @@
-"""Builds by Tekton: one PipelineRun that clones, writes a Dockerfile unless the repository has one, and builds.
+"""Tekton builds: one PipelineRun that clones, writes a Dockerfile unless the repository has one, and builds.
 
-In: a job; a live PipelineRun. Out: manifests; how far it is. Never: copies Tasks into the namespace: they are resolved
-where the platform keeps them.
+In: a job; a live PipelineRun. Out: manifests; the state of the build. Never: copies Tasks into the namespace: they are
+resolved in the namespace of the platform.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
 
 KIND: Final = GroupKind("tekton.dev", "PipelineRun")
-ADVICE: Final = "install Tekton, take the strategy s2i"
+ADVICE: Final = "install Tekton, use the strategy s2i"
 REGISTRY: Final = "image-registry.openshift-image-registry.svc:5000"
 TASKS: Final = "openshift-pipelines"
 WRITER: Final = "registry.access.redhat.com/ubi9/ubi-minimal:latest"
@@ -52,7 +52,7 @@ def _clone(job: Job) -> dict[str, Any]:
 
 
 def _write(job: Job) -> dict[str, Any]:
-    """The text travels encoded: nothing of it is read by a shell."""
+    """The text is base64-encoded, so that no shell interprets it."""
     text = base64.b64encode(dockerfile(job).encode()).decode()
     step = {
         "name": "write", "image": WRITER, "workingDir": "$(workspaces.source.path)",
@@ -94,7 +94,7 @@ async def standing(job: Job, live: Manifest, cluster: Cluster) -> BuildStanding:
 def of_run(run: Manifest) -> BuildStanding:
     status, name = run.get("status") or {}, str(run["metadata"]["name"])
     found: Manifest = next((each for each in status.get("conditions") or () if each.get("type") == "Succeeded"), {})
-    said = str(found.get("message") or found.get("reason") or "it has not begun")
+    said = str(found.get("message") or found.get("reason") or "not started")
     if found.get("status") == "True":
         return BuildStanding("complete", name, _image(status), strategy="tekton")
     if found.get("status") == "False":

@@ -1,7 +1,7 @@
-"""Notebooks that run beside the embedded cluster, as confined processes of this machine.
+"""Backend that runs notebooks as confined local processes next to the embedded cluster.
 
-In: jobs. Out: where their runs stand. Never: a process after the end of `beside`, or after that of this process; a
-notebook's code with more than its job gives it.
+In: jobs. Out: the state of their runs. Never: leaves a process after `beside` or this process ends; gives notebook code
+more access than its job has.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from argosy.kube.names import ResourceKey
 
 
 class LocalRuns:
-    """Implements Runs. `beside` must have begun."""
+    """Implements RunBackend. `beside` must be active."""
 
     def __init__(self) -> None:
         self._place: Path | None = None
@@ -38,7 +38,7 @@ class LocalRuns:
 
     @asynccontextmanager
     async def beside(self, folder: Path) -> AsyncIterator[None]:
-        """While this lasts, notebooks can run; `folder` is the cluster's."""
+        """Allow runs while the context is active; `folder` is the data folder of the cluster."""
         self._place, self._sources, self._slots = folder, Sources(folder / "mirrors"), Slots()
         await asyncio.to_thread(_clear, folder / "runs")
         try:
@@ -74,11 +74,11 @@ class LocalRuns:
 
     def _opened(self) -> tuple[Path, Sources]:
         if self._place is None or self._sources is None:
-            raise TransientError("notebooks: nothing runs here yet; try again")
+            raise TransientError("notebooks: the local backend has not started yet; try again")
         return self._place, self._sources
 
 
 def _clear(runs: Path) -> None:
-    """What an earlier process of ours could not remove: its runs are lost, and their files are nobody's."""
+    """Remove files of runs that an earlier process could not remove; these runs are lost."""
     for folder in runs.glob("*/*/*/"):
         Record(folder).clear()

@@ -1,7 +1,7 @@
-"""A notebook's repository as files of one run.
+"""Checks out the repository of a notebook for one run.
 
-In: an address and a ref, as a job names them; its Secret. Out: the commit, and a folder with its files. Never: the
-installation's own credentials, which are not the job's author's; a link that leads out of the folder.
+In: URL and ref of a job; its Secret. Out: the commit, and a folder with its files. Never: uses the installation's own
+credentials, which the job's author may not have; creates a link that leaves the folder.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ RECENT: Final = 1.0
 
 
 class Sources:
-    """All repositories that jobs of this installation name."""
+    """Repositories of all jobs."""
 
     def __init__(self, folder: Path) -> None:
         self._repositories = Repositories(folder, SourceSettings())
-        self._credentials: dict[tuple[str, str], Credential] = {}  # by namespace and Secret, and by address
+        self._credentials: dict[tuple[str, str], Credential] = {}  # by namespace/Secret and URL
 
     async def checkout(self, wanted: Notebook, namespace: str, cluster: Cluster) -> Checkout:
-        """Raises SourceError, or UserError for a Secret that cannot be used."""
+        """Raises SourceError, or UserError for an unusable Secret."""
         repositories = self._repositories
         repositories.settings = read_settings(await data_of(ARGOSY_CM, cluster))
         hosts = (await data_of(KNOWN_HOSTS, cluster)).get("ssh_known_hosts", "")
@@ -56,18 +56,18 @@ class Sources:
 
 
 def credential_of(wanted: Notebook, scope: str, secret: Manifest | None) -> Credential:
-    """From a Secret with `ssh-privatekey`, or `username` and `password` or `token`; for this job's namespace alone."""
+    """Read a Secret with `ssh-privatekey`, or `username` and `password` or `token`; only for the job's namespace."""
     where = f"Secret {scope}"
     if secret is None:
-        raise UserError("is not there; create it, or correct credentialsSecret", where=where)
+        raise UserError("not found; create it, or correct credentialsSecret", where=where)
     try:
         values = {key: base64.b64decode(text).decode() for key, text in (secret.get("data") or {}).items()}
     except (binascii.Error, UnicodeDecodeError):
-        raise UserError("holds what is no text; write it anew", where=where) from None
+        raise UserError("contains a value that is not text; correct it", where=where) from None
     url, key = parse_url(wanted.url), values.get("ssh-privatekey", "")
     password = (values.get("password") or values.get("token") or "").strip()
     if not key and not (values.get("username") and password):
-        raise UserError("has neither ssh-privatekey nor username with password or token; add them", where=where)
+        raise UserError("has neither ssh-privatekey nor username with password or token; add one of them", where=where)
     return Credential(
         url=url, secret=scope, project=scope, username=values.get("username", "").strip(), password=password,
         ssh_key=key,
@@ -75,7 +75,7 @@ def credential_of(wanted: Notebook, scope: str, secret: Manifest | None) -> Cred
 
 
 def export(tree: Tree, folder: Path) -> None:
-    """Write all files of a tree; raises UserError where there are too many."""
+    """Write all files of a tree. Raises LimitError if there are too many."""
     _Export(tree, folder).add("", 0)
 
 
@@ -85,12 +85,12 @@ class _Export:
 
     def add(self, path: str, depth: int) -> None:
         if depth > DEEPEST:
-            raise LimitError(f"folders are nested more than {DEEPEST} deep; make it flatter", where=path)
+            raise LimitError(f"folders are nested more than {DEEPEST} levels deep; flatten them", where=path)
         (self._folder / path).mkdir(exist_ok=True)
         for entry in self._tree.listing(path):
             inner = f"{path}/{entry.name}" if path else entry.name
             if entry.name in ("", ".", "..") or "/" in entry.name:
-                raise SourceError("is not a name that a file can have", where=inner)
+                raise SourceError("is not a valid file name", where=inner)
             if entry.kind == "folder":
                 self.add(inner, depth + 1)
             elif entry.kind == "link":
@@ -103,12 +103,12 @@ class _Export:
         self._files, self._bytes = self._files + 1, self._bytes + len(data)
         if self._files > MOST_FILES or self._bytes > MOST_BYTES:
             raise LimitError(f"the repository has more than {MOST_FILES} files or {MOST_BYTES >> 20} MiB", where=path)
-        mode = 0o755 if data.startswith(b"#!") else 0o644  # a tree does not say what may be run
+        mode = 0o755 if data.startswith(b"#!") else 0o644  # a tree does not store the executable bit
         with open(os.open(self._folder / path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             file.write(data)
 
     def _link(self, path: str) -> None:
-        """Left out where it leads outside: nobody misses it, as nothing is there."""
+        """Create the link unless it points outside of the tree; nothing would be there."""
         target = os.fsdecode(self._tree.read(path))
         parts = [part for part in target.split("/") if part not in ("", ".")]
         climbs = next((number for number, part in enumerate(parts) if part != ".."), len(parts))
@@ -117,16 +117,16 @@ class _Export:
 
 
 def file_in(folder: Path, path: str, named: str) -> Path:
-    """A file of an exported tree; raises UserError where there is none."""
+    """Path of a file in an exported tree. Raises UserError if it does not exist."""
     parts = Path(path).parts
     found = folder / path
     if path.startswith("/") or ".." in parts or not found.is_file():
-        raise UserError(f"there is no file {path} at this revision; correct {named}", where=path)
+        raise UserError(f"file {path} not found at this revision; correct {named}", where=path)
     return found
 
 
 def values_of(manifest: Mapping[str, object]) -> dict[str, bytes]:
-    """The data of a ConfigMap or Secret."""
+    """Decoded data of a ConfigMap or Secret."""
     plain = manifest.get("data") if manifest.get("kind") != "Secret" else {}
     coded = manifest.get("data") if manifest.get("kind") == "Secret" else manifest.get("binaryData")
     found = {str(key): str(text).encode() for key, text in (plain or {}).items()}  # type: ignore[attr-defined]

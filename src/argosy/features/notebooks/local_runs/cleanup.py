@@ -1,7 +1,7 @@
-"""Removes what a run made, however it tried to prevent that.
+"""Removes the folder of a run, even if the run made that difficult.
 
-In: a folder whose processes have ended. Out: no folder. Never: follows a link; gives up because names are too long, or
-folders too deep or closed.
+In: a folder whose processes have ended. Out: nothing is left of it. Never: follows a link; fails because names are too
+long, or folders are too deep or not readable.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 def remove(folder: Path) -> None:
-    """Folders are lifted to one level as they are met, so that no path grows."""
+    """Move nested folders to the top level first, so that paths do not get too long."""
     if not os.path.lexists(folder):
         return
     if folder.is_symlink() or not folder.is_dir():

@@ -1,7 +1,7 @@
-"""What a run is given besides its repository: variables, and folders under the names that its job asks for.
+"""Environment variables and mounts of a local run.
 
-In: a job, a folder of the run's own, the folder of claims. Out: variables and mounts. Never: a folder of the machine
-that is neither; a link of a claim's followed.
+In: a job, a folder of the run, the folder of volume claims. Out: variables and mounts. Never: mounts another folder of
+the machine; follows a link in a claim.
 """
 
 from __future__ import annotations
@@ -32,17 +32,18 @@ class Mounted:
 
 
 async def env_of(job: Job, read: Read) -> dict[str, str]:
-    """TransientError where what it names is not there yet."""
+    """Raises TransientError if a referenced object does not exist yet."""
     env = {
         **variables(job),
-        "TMPDIR": "/tmp",  # noqa: S108  # its own
+        "TMPDIR": "/tmp",  # noqa: S108  # private to the run
     }
     for source in job.env_from:
         for kind, field, _ in _KINDS:
             if reference := source.get(field):
                 data = values_of(await _needed(kind, reference, read))
-                env |= {f"{source.get('prefix') or ''}{key}": text.decode(errors="replace")
-                        for key, text in data.items()}
+                env |= {
+                    f"{source.get('prefix') or ''}{key}": text.decode(errors="replace") for key, text in data.items()
+                }
     for each in job.env:
         env[str(each.get("name"))] = await _value(each, read)
     return {name: value for name, value in env.items() if name and "=" not in name and "\0" not in name + value}
@@ -54,7 +55,7 @@ async def _value(variable: Mapping[str, Any], read: Read) -> str:
         if reference := source.get(field):
             data = values_of(await _needed(kind, reference, read))
             if str(reference.get("key")) not in data:
-                raise TransientError(f"{kind} {reference.get('name')}: has no key {reference.get('key')}; add it")
+                raise TransientError(f"{kind} {reference.get('name')}: key {reference.get('key')} not found; add it")
             return data[str(reference["key"])].decode(errors="replace")
     return str(variable.get("value") or "")
 
@@ -65,7 +66,7 @@ async def _needed(kind: str, reference: Mapping[str, Any], read: Read) -> Manife
     if found is None and reference.get("optional"):
         return {}
     if found is None:
-        raise TransientError(f"{kind} {name}: is not there; create it")
+        raise TransientError(f"{kind} {name}: not found; create it")
     return {"kind": kind, **found}
 
 
@@ -97,7 +98,7 @@ async def _folder(job: Job, volume: Volume, place: Path, claims: Path, read: Rea
             chosen = {str(item["path"]): data.get(str(item["key"])) for item in volume.source.get("items") or ()}
             for path, content in (chosen or data).items():
                 if content is None:
-                    raise TransientError(f"{kind} of volume {volume.name}: lacks a key; add it")
+                    raise TransientError(f"{kind} of volume {volume.name}: a key is missing; add it")
                 file = inside(place, path, is_file=True)
                 file.write_bytes(content)
                 own(file, 0o400)
@@ -105,13 +106,13 @@ async def _folder(job: Job, volume: Volume, place: Path, claims: Path, read: Rea
 
 
 def inside(folder: Path, path: str, *, is_file: bool = False) -> Path:
-    """A path below a folder that others write to, made where it is missing; a link on the way is refused."""
+    """Path below a folder that others can write to, created if missing. Raises UserError if it contains a link."""
     at = folder
     parts = [part for part in path.split("/") if part not in ("", ".")]
     for number, part in enumerate(parts):
         at = at / part
         if part == ".." or at.is_symlink():
-            raise UserError("leads out of its volume; name a folder inside, without links and dots", where=path)
+            raise UserError("points outside of its volume; use a path without links and ..", where=path)
         if not at.exists() and not (is_file and number == len(parts) - 1):
             give(at)
     return at
@@ -119,12 +120,12 @@ def inside(folder: Path, path: str, *, is_file: bool = False) -> Path:
 
 def plain_name(name: str) -> str:
     if not name or "/" in name or name in (".", ".."):
-        raise UserError("is no name of an object; correct it", where=name or "claimName")
+        raise UserError("is not an object name; correct it", where=name or "claimName")
     return name
 
 
 def give(folder: Path) -> Path:
-    """A folder for the user that confined processes run as."""
+    """Create a folder for the user of confined processes."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     own(folder, 0o700)
     return folder
@@ -138,7 +139,7 @@ def own(path: Path, mode: int | None = None) -> None:
 
 
 def own_all(folder: Path) -> None:
-    """A whole folder of ours, before anybody else can write to it."""
+    """Change the owner of a whole folder, before any other process can write to it."""
     if os.geteuid() == 0:
         for at, folders, files in os.walk(folder):
             for name in (*folders, *files):

@@ -1,7 +1,7 @@
-"""The Pod that a run beside the cluster is shown as: whoever looks for `status.validationPodName` finds it.
+"""Builds the placeholder Pod that represents a local run, so that `status.validationPodName` refers to an existing Pod.
 
-In: a job's status. Out: that Pod, with the status that follows. Never: a Pod that something runs in: it has no Node, so
-that it takes no place of any; a secret: the job's status has none.
+In: the status of a job. Out: the Pod with a matching status. Never: runs anything in the Pod: it has no Node, so that
+it uses no capacity; contains a secret: the job status has none.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from argosy.features.notebooks.run_backend import pod_name
 from argosy.features.notebooks.statuses import SUCCEEDED, Status
 from argosy.kube.objects import Manifest, annotation
 
-BY: Final = "notebooks"  # the mark: nobody else plays it
-ABOUT: Final = "the notebook runs as a confined process beside the cluster, not in this Pod (argosy)"
+BY: Final = "notebooks"  # marks our Pods, so that no simulator handles them
+ABOUT: Final = "the notebook runs as a confined local process, not in this Pod (argosy)"
 ENDED: Final = ("Succeeded", "Failed")
 
 Fields = dict[str, Any]
@@ -31,13 +31,13 @@ def is_ours(pod: Manifest) -> bool:
 
 
 def run_of(job: Manifest) -> str:
-    """Which run a job's status is about; another word than that of runs in Pods, which take none but their own."""
+    """Id of the run that the job status is about; the prefix differs from runs in Pods, which ignore other ids."""
     last = deadlines.attempt(job.get("status") or {}) or {}
     return f"local-{job['metadata']['uid'][:8]}-{last.get('generation') or 1}-{last.get('number') or 1}"
 
 
 def pod_of(job: Job, live: Manifest) -> Manifest | None:
-    """None: no run has got so far, or that of an earlier spec was the last."""
+    """None if no run has started, or the last run was of an earlier spec."""
     if not (live.get("status") or {}).get("validationPodName"):
         return None
     container = {"name": VALIDATOR, "image": job.image, "resources": dict(job.resources), "securityContext": RESTRICTED}
@@ -53,7 +53,7 @@ def pod_of(job: Job, live: Manifest) -> Manifest | None:
 
 
 def status_of(status: Status, image: str) -> Fields:
-    """As a kubelet would tell of the last attempt."""
+    """Pod status as a kubelet would report it for the last attempt."""
     last = deadlines.attempt(status) or {}
     began, done = last.get("startTime"), last.get("completionTime")
     if done:
@@ -85,7 +85,7 @@ def _terminated(attempt: Mapping[str, Any], is_good: bool) -> Fields:
 
 
 def lines_of(status: Status) -> tuple[list[str], bool]:
-    """What the run has told so far, and whether that is all: then how it ended is the last line."""
+    """Log lines so far, and True if the run has ended; then the last line is its result."""
     told = [line for each in status.get("results") or () for line in cell_lines(each)]
     last = deadlines.attempt(status) or {}
     return ([*told, ending(last)], True) if last.get("completionTime") else (told, False)

@@ -1,7 +1,7 @@
-"""Keeps the Pods that runs beside the cluster are shown as, and tells their logs.
+"""Maintains the placeholder Pods of local runs and serves their logs.
 
-In: a job's key; a Pod. Out: its Pod, one at a time, as its status says; lines. Never: acts on a run; touches a Pod that
-is another's.
+In: the key of a job; a Pod. Out: one Pod per job with a matching status; log lines. Never: acts on a run; touches Pods
+of others.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, annotation, key_of
 
 MANAGER: Final = "notebooks"
-PAUSE: Final = 0.2  # seconds between looks at a run that is followed
+PAUSE: Final = 0.2  # seconds between polls of a followed run
 SOON: Final = Requeue(0.05)
 log = logging.getLogger(__name__)
 
 
 class LocalPods:
-    """Implements Controller and SomeLogs. What is remembered only keeps it from making again what somebody removed."""
+    """Implements Controller and SomeLogs. The memory only prevents recreating a Pod that a user deleted."""
 
     name = "notebook-pods"
 
@@ -45,18 +45,18 @@ class LocalPods:
         self._cluster = context.cluster
         try:
             await self._show(key, context.cluster)
-        except Conflict:  # what was read is not what is there any more
+        except Conflict:  # the object changed since it was read
             return SOON
         except ClusterError as error:
             if error.code not in (403, 404, 422):
                 raise
-            log.info("%s: its run is not shown as a Pod: %s", key, error)  # k8s: a quota, or a namespace that ends
+            log.info("cannot create the placeholder Pod of %s: %s", key, error)  # k8s: quota, terminating namespace
         return None
 
     async def _show(self, key: ResourceKey, cluster: Cluster) -> None:
         live = await cluster.get(key)
         if live is None or live["metadata"].get("deletionTimestamp"):
-            self._made.pop(key, None)  # its Pod goes with it
+            self._made.pop(key, None)  # the Pod is garbage-collected with the job
             return
         job, status = read_job(live), live.get("status") or {}
         wanted, run = pod_of(job, live), run_of(live)
@@ -77,13 +77,13 @@ class LocalPods:
             self._made[key] = run
         await _keep(pod, played, cluster)
 
-    # -- what they print
+    # -- logs
 
     def knows(self, pod: Manifest) -> bool:
         return is_ours(pod)
 
     async def lines(self, pod: Manifest, *, container: str, follow: bool, tail: int | None) -> AsyncIterator[str]:
-        """Until the run ends, or is no longer the one that the Pod is of."""
+        """Yield lines until the run ends, or the job starts another run than that of the Pod."""
         shown = 0
         while True:
             live = await self._job_of(pod)
@@ -105,7 +105,7 @@ class LocalPods:
 
 
 async def _keep(pod: Manifest, wanted: Manifest, cluster: Cluster) -> None:
-    """Written only where it differs."""
+    """Update the status only if it differs."""
     known = pod.get("status") or {}
     if any(known.get(name) != value for name, value in wanted.items()):
         patch = {"metadata": {"uid": pod["metadata"]["uid"]}, "status": wanted}

@@ -1,6 +1,6 @@
-"""What is kept of a run: a small folder, which outlives the process that made it.
+"""Record of a run: a small folder that outlives the process that created it.
 
-In: events, results, the executed notebook, the outcome. Out: the same, read again. Never: written to by what runs.
+In: events, results, the executed notebook, the outcome. Out: the same, read again. Never: writable for the notebook.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from argosy.kube.names import ResourceKey
 
 RUN, EVENTS, RESULTS, NOTEBOOK, OUTCOME = "run.json", "events.jsonl", "results.json", "output.ipynb", "outcome.json"
 WORK, VOLUMES = "work", "volumes"  # of the run itself, while it runs
-_KEPT: Final = ("started", "begun", "cell", "finished")  # events that are no file of their own
+_KEPT: Final = ("started", "begun", "cell", "finished")  # events that have no file of their own
 
 
 class Record:
@@ -37,7 +37,7 @@ class Record:
     def begin(self, run: RunKey) -> None:
         remove(self.folder)
         self.folder.mkdir(parents=True, mode=0o700)
-        self.folder.chmod(0o711)  # who runs below passes, and sees no name
+        self.folder.chmod(0o711)  # child processes can pass through, but not list names
         self.note(uid=run.uid, generation=run.generation, attempt=run.attempt)
 
     def note(self, **facts: Any) -> None:
@@ -47,7 +47,7 @@ class Record:
         return self._read(RUN)
 
     def hear(self, line: str) -> None:
-        """An event's line, if it is one to keep."""
+        """Append an event line if its type is stored."""
         if any(line.startswith(f'{{"event": "{name}"') for name in _KEPT):
             with open(self.folder / EVENTS, "a", encoding="utf-8", opener=_private) as file:
                 file.write(line + "\n")
@@ -60,7 +60,7 @@ class Record:
         self._write(OUTCOME, json.dumps({**told, "retriable": outcome.retriable, "artefacts": outcome.artefacts}))
 
     def standing(self, pod: str) -> Standing:
-        """Of a run that no process of ours knows any more."""
+        """State of a run that no process of ours manages any more."""
         facts = self.facts()
         if not facts:
             return Standing("absent")
@@ -80,7 +80,7 @@ class Record:
         return Heard()
 
     def clear(self) -> None:
-        """Only what is kept stays."""
+        """Remove the working files, and keep the record."""
         remove(self.work)
         remove(self.volumes)
 
@@ -92,7 +92,7 @@ class Record:
         return dict(found) if isinstance(found, Mapping) else {}
 
     def _write(self, name: str, text: str) -> None:
-        """At once: half a file is worse than none."""
+        """Write atomically: a partial file is worse than none."""
         new = self.folder / f".{name}"
         with open(new, "w", encoding="utf-8", opener=_private) as file:
             file.write(text)
@@ -104,8 +104,8 @@ def _private(path: str, flags: int) -> int:
 
 
 def folder_of(place: Path, job: ResourceKey, run: RunKey | None) -> Path:
-    """`runs/NAMESPACE/JOB/` of a cluster's folder, and in it one for each run."""
+    """Folder `runs/NAMESPACE/JOB/` of a cluster, and below it one folder per run."""
     parts = [job.namespace, job.name, *([f"{run.uid[:8]}-{run}"] if run else ())]
     if any(part in ("", ".", "..") or "/" in part for part in parts):
-        raise ValueError(f"{job} is no name of a folder")
+        raise ValueError(f"{job} cannot be used as a folder name")
     return place.joinpath("runs", *parts)

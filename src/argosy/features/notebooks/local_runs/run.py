@@ -1,6 +1,6 @@
-"""One run beside this process, from its commit to its outcome.
+"""One local run, from checkout to outcome.
 
-In: a job, which run of it. Out: where it stands; an outcome, always. Never: a process or a file of the run's after it.
+In: a job, and which run of it. Out: its state; always an outcome. Never: leaves a process or working file of the run.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from argosy.kube.schema import quantity
 
 RUNNER: Final = "argosy.features.notebooks.runner"
 PROCESSES: Final = 256
-GRACE: Final = 20.0  # seconds that the runner has to keep its own deadline, and to tell of it
-MOST_SAID: Final = 48 << 20  # bytes of a runner's lines
+GRACE: Final = 20.0  # seconds that the runner gets to handle its own deadline and report it
+MOST_SAID: Final = 48 << 20  # bytes of output of a runner
 _FOR_NETWORK = ("resolv.conf", "hosts", "nsswitch.conf", "ssl", "ca-certificates", "pki")
 FOR_NETWORK: Final = [name for name in (f"/etc/{part}" for part in _FOR_NETWORK) if os.path.exists(name)]
 log = logging.getLogger(__name__)
 
 
 class Life:
-    """A run of a job; begins at once, ends by itself or by `end`."""
+    """A local run of a job; ends by itself or by `end`."""
 
     def __init__(self, job: Job, run: RunKey, record: Record, claims: Path, sources: Sources, slots: Slots) -> None:
         self._job, self._record, self._claims, self._sources, self._slots = job, record, claims, sources, slots
@@ -91,15 +91,16 @@ class Life:
         except asyncio.CancelledError:
             raise
         except Exception:
-            log.exception("notebook %s", self._job.key)
-            outcome = Outcome(False, "argosy failed to run the notebook; see its log", categories.INFRASTRUCTURE, True)
+            log.exception("unexpected error while running notebook job %s", self._job.key)
+            message = "argosy failed to run the notebook; see the logs of argosy"
+            outcome = Outcome(False, message, categories.INFRASTRUCTURE, True)
         finally:
             await asyncio.shield(asyncio.to_thread(self._record.clear))
         self._record.finish(outcome, self._heard.notebook)
-        self._heard.notebook = None  # it can be large, and is a file now
+        self._heard.notebook = None  # it can be large, and is saved as a file now
         self._outcome, self._state = outcome, "ended"
 
-    # -- before it runs
+    # -- preparing
 
     async def _run(self, allowed: Allowed, cluster: Cluster) -> Outcome:
         check_installed()
@@ -115,10 +116,10 @@ class Life:
         places = [environment.give(work / name) for name in (".tmp", ".shm")]
         own = [(str(work), WORKSPACE, False), (str(places[0]), "/tmp", False), (str(places[1]), "/dev/shm", False)]  # noqa: S108
         around = Surroundings(
-            # What a job gives is for its notebook alone: it must not lead the runner elsewhere.
+            # The job's variables are for the notebook only: they must not influence the runner.
             env={"HOME": WORKSPACE, "TMPDIR": "/tmp", "HOSTNAME": f"{job.name}-validation"},  # noqa: S108
             ports=ports,
-            needs_unix_sockets=True,  # the kernel and its client talk by ipc
+            needs_unix_sockets=True,  # kernel and client communicate over ipc
             mounts=[*own, *((str(each.source), each.name, each.read_only) for each in self._mounts)],
             extras=[(name, name, True) for name in FOR_NETWORK if ports],
             disposable=[work, self._record.volumes],
@@ -131,7 +132,7 @@ class Life:
         return await self._confined(replace(order, env=env), limits, around)
 
     async def _prepare(self, cluster: Cluster) -> Order:
-        """The files, and what is to be done with them. Raises SourceError."""
+        """Check out the files and build the run request. Raises SourceError."""
         job, work = self._job, self._record.work
         environment.give(work)
         checkout = await self._sources.checkout(job.notebook, job.namespace, cluster)
@@ -153,12 +154,12 @@ class Life:
         )  # fmt: skip
 
     async def _initialize(self, env: dict[str, str], around: Surroundings, allowed: Allowed) -> None:
-        """Init containers with a command, one after another, in the same place. Raises UserError where one fails."""
+        """Run init containers with a command one after another in the same sandbox. Raises UserError if one fails."""
         for each in self._job.init_containers:
             argv = [str(word) for word in (*(each.get("command") or ()), *(each.get("args") or ()))]
             name = f"init container {each.get('name') or ''}"
             if not each.get("command"):
-                raise UserError("no image is pulled here, so that it needs a command; write one", where=name)
+                raise UserError("local runs pull no image, so a command is required; set one", where=name)
             own = {str(one.get("name")): str(one.get("value") or "") for one in each.get("env") or ()}
             given = replace(around, env={**around.env, **env, **own}, hear=None, disposable=around.disposable)
             limits = ProgramLimits(cpu=DAYS, memory=allowed.memory, scratch=allowed.storage, processes=PROCESSES)
@@ -172,12 +173,12 @@ class Life:
             finally:
                 await resident.end()
             if ended.refused:
-                raise UserError(f"cannot be started: {ended.refused}", where=name)
+                raise UserError(f"cannot start: {ended.refused}", where=name)
             if ended.code or ended.limit:
                 said = resident.said().strip()[-300:]
-                raise UserError(f"ended with {ended.limit or ended.code}: {said}; correct its command", where=name)
+                raise UserError(f"exited with {ended.limit or ended.code}: {said}; correct its command", where=name)
 
-    # -- while it runs
+    # -- running
 
     async def _confined(self, order: Order, limits: ProgramLimits, around: Surroundings) -> Outcome:
         readable = (Path(sys.executable), *python_places())
@@ -188,7 +189,7 @@ class Life:
             async with asyncio.timeout(order.timeout_seconds + GRACE):
                 ended = await asyncio.shield(resident.ended)
         except TimeoutError:
-            message = f"the notebook ran longer than {order.timeout_seconds:g} s, and did not end; allow more time"
+            message = f"the notebook ran longer than {order.timeout_seconds:g} s and did not stop; allow more time"
             return Outcome(False, message, categories.TIMEOUT, results=self._heard.results or {})
         finally:
             await resident.end()
@@ -198,7 +199,7 @@ class Life:
         self._said += len(data)
         if self._said > MOST_SAID:
             return
-        self._rest.append(data)  # lines may be long: they are joined once
+        self._rest.append(data)  # lines may be long: join only once
         if b"\n" not in data:
             return
         *lines, rest = b"".join(self._rest).split(b"\n")
@@ -211,16 +212,16 @@ class Life:
     def _judge(self, ended: Ended, limits: ProgramLimits, said: str) -> Outcome:
         found: dict[str, Any] = self._heard.results or {}
         if ended.refused:
-            raise RefusedError(f"the notebook cannot be confined: {ended.refused}")
+            raise RefusedError(f"cannot confine the notebook: {ended.refused}")
         if ended.limit == "memory":
-            message = f"the notebook used more than {limits.memory >> 20} MiB of memory; ask for more, or use less"
+            message = f"the notebook used more than {limits.memory >> 20} MiB of memory; raise its limit, or use less"
             return Outcome(False, message, categories.EXECUTION, results=found)
         if ended.limit:
             message = f"the notebook wrote more than {limits.scratch >> 20} MiB; write less, or raise notebooks.storage"
             return Outcome(False, message, categories.EXECUTION, results=found)
         if ended.code not in (0, 1, 2) or not found:
-            log.warning("notebook %s: runner ended with %s: %s", self._job.key, ended.code, said[-500:])
-            message = f"the notebook's runner was ended from within (code {ended.code})"
+            log.warning("runner of notebook job %s exited with %s: %s", self._job.key, ended.code, said[-500:])
+            message = f"the notebook terminated its own runner (exit code {ended.code})"
             return Outcome(False, message, categories.EXECUTION, results=found)
         passed = ended.code == 0 and found.get("status") == "succeeded"
         return Outcome(passed, _message(found), str(found.get("error_category") or ""), results=found)
@@ -233,11 +234,11 @@ def _message(found: dict[str, Any]) -> str:
         return f"Validation completed: {good}/{ran} cells succeeded ({numbers['success_rate']:.1f}% success rate)"
     error = str(found.get("error") or "the notebook failed")
     missing = ", ".join(found.get("packages_missing") or ())
-    return f"{error}; no image is pulled here: install {missing} beside argosy" if missing else error
+    return f"{error}; local runs pull no image: install {missing} in the environment of argosy" if missing else error
 
 
 def _memory(job: Job, allowed: Allowed) -> int:
-    """What the job asks for, and no more than is allowed."""
+    """The job's memory limit, at most the allowed memory."""
     asked = str((job.resources.get("limits") or {}).get("memory") or "")
     try:
         wanted = int(quantity.parse(asked)) if asked else allowed.memory

@@ -1,6 +1,6 @@
-"""What an installation allows notebooks that run beside it.
+"""Limits of an installation for local notebook runs.
 
-In: the ConfigMap argosy-cm. Out: numbers. Never: a setting that cannot be read; then the usual one counts.
+In: the ConfigMap argosy-cm. Out: numbers. Never: fails on an invalid setting; its default is used.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from argosy.kube.schema import quantity
 
 ARGOSY_CM: Final = "argosy-cm"
 PARALLEL, MEMORY, NETWORK, STORAGE = (f"notebooks.{name}" for name in ("parallel", "memory", "network", "storage"))
-LEAST_MEMORY: Final = 256 << 20  # a kernel alone needs a third of it
+LEAST_MEMORY: Final = 256 << 20  # three times what a bare kernel needs
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Allowed:
     parallel: int = 2
     memory: int = 2 << 30
     storage: int = 1 << 30
-    ports: tuple[int, ...] = ()  # that may be called, where a job asks for it; none: no network
+    ports: tuple[int, ...] = ()  # reachable ports, if a job requests network access; empty: no network
 
 
 def read(data: Mapping[str, str]) -> Allowed:
@@ -41,7 +41,7 @@ def read(data: Mapping[str, str]) -> Allowed:
 
 
 async def data_of(name: str, cluster: Cluster) -> Mapping[str, str]:
-    """Of a ConfigMap where the installation keeps its settings; nothing where there is none."""
+    """Data of a ConfigMap in a control namespace; empty if it does not exist."""
     for namespace in CONTROL_NAMESPACES:
         found = await cluster.get(ResourceKey("", "ConfigMap", namespace, name))
         if found is not None:

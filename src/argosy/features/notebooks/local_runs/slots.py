@@ -1,7 +1,7 @@
-"""How many runs there are at a time.
+"""Limits the number of concurrent local runs.
 
-In: the number that is allowed now. Out: a turn, in the order of asking. Never: more at once than the last who asked
-was told.
+In: the currently allowed number. Out: a slot, in first-come order. Never: more concurrent runs than the latest allowed
+number.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Models that a job depends on, really asked: whether they are ready, and whether they answer as expected.
+"""Checks the models that a job depends on: readiness and predictions.
 
-In: a job with a `modelValidation`. Out: what `status.modelValidationResult` says. Never: takes a model for well that
-was not looked at; asks a model of another namespace, or an address that is no server of models.
+In: a job with a `modelValidation`. Out: the content of `status.modelValidationResult`. Never: reports an unchecked
+model as healthy; calls a model in another namespace, or an address that is not a model server.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ModelsAsked:
         kind = platforms.kind_for(asked, catalog)
         found: Fields = {"phase": asked.phase, "platform": asked.platform, "platformDetected": kind is not None}
         if kind is None:
-            said = f"the platform {asked.platform} is not here; install it, or name another platform"
+            said = f"platform {asked.platform} not found in the cluster; install it, or set another platform"
             clean = {"platformAvailable": False, "success": False, "message": said}
             return {**found, "success": False, "message": said, "cleanEnvironmentCheck": clean}
         if asked.phase in ("clean", "both"):
@@ -50,7 +50,7 @@ class ModelsAsked:
 
 async def _clean(job: Job, kind: GroupKind, plural: str, cluster: Cluster) -> Fields:
     may = await _may_read(job, kind, plural, cluster)
-    said = f"{kind} is served" if may else f"nobody here may get {plural}.{kind.group}; grant it to the operator"
+    said = f"{kind} is served" if may else f"the operator may not get {plural}.{kind.group}; grant it by RBAC"
     installed = [f"{plural}.{kind.group}"] if "." in kind.group else []
     return {
         "platformAvailable": True, "crdsInstalled": installed, "rbacPermissions": may, "success": may, "message": said,
@@ -63,7 +63,7 @@ async def _may_read(job: Job, kind: GroupKind, plural: str, cluster: Cluster) ->
     try:
         answer = await cluster.create({**review, "spec": {"resourceAttributes": asked}})
     except ClusterError:
-        return True  # who cannot be asked is found out by trying
+        return True  # if the review is not possible, reading will show it
     return bool((answer.get("status") or {}).get("allowed"))
 
 
@@ -89,11 +89,11 @@ async def _existing(job: Job, asked: ModelChecks, kind: GroupKind, cluster: Clus
 
 async def _model(name: str, live: Manifest | None, asked: ModelChecks, cluster: Cluster) -> Fields:
     if live is None:
-        return {"modelName": name, "available": False, "healthy": False, "message": f"there is no model {name}"}
+        return {"modelName": name, "available": False, "healthy": False, "message": f"model {name} not found"}
     why = platforms.trouble(live)
     if not why and asked.custom.get("healthCheckEndpoint"):
         why = await _unhealthy(live, str(asked.custom["healthCheckEndpoint"]), cluster)
-    told = {"modelName": name, "available": True, "healthy": not why, "message": redact(why)[:300] or "it is ready"}
+    told = {"modelName": name, "available": True, "healthy": not why, "message": redact(why)[:300] or "ready"}
     found = platforms.version(live)
     return {**told, **({"version": found} if found else {})}
 
@@ -103,7 +103,7 @@ async def _unhealthy(live: Manifest, path: str, cluster: Cluster) -> str:
         answered = await _asked(await _address(live, cluster), path)
     except ArgosyError as error:
         return str(error)
-    return "" if answered.code < 400 else f"{path} answers {answered.code}"
+    return "" if answered.code < 400 else f"{path} returns {answered.code}"
 
 
 async def _prediction(
@@ -116,18 +116,18 @@ async def _prediction(
         path, document = predictions.question(name, str(wanted["testData"]), own)
         answered = await _asked(await _address(live, cluster), path, document)
         if answered.code >= 400:
-            raise UserError(f"{path} answers {answered.code}: {answered.body[:200].decode(errors='replace')}")
+            raise UserError(f"{path} returns {answered.code}: {answered.body[:200].decode(errors='replace')}")
         expected = predictions.read(expected_text, "expectedOutput") if expected_text else None
     except ArgosyError as error:
         return {"success": False, "message": redact(str(error))[:300]}
     answer = answered.document()
     told = {"actualOutput": redact(predictions.shown(answer)), "expectedOutput": predictions.shown(expected_text)}
     if not expected_text:
-        return {**told, "success": True, "message": "it answers"}
+        return {**told, "success": True, "message": "the model responds"}
     apart, allowed = predictions.distance(expected, answer), float(wanted.get("tolerance") or 0.01)
     good = apart <= allowed
-    word = "is as expected" if good else "is not as expected"
-    said = f"the answer {word} (tolerance {allowed:g})"
+    word = "matches the expected output" if good else "differs from the expected output"
+    said = f"the prediction {word} (tolerance {allowed:g})"
     return {**told, "success": good, "difference": f"{apart:g}", "message": said}
 
 
@@ -138,16 +138,16 @@ async def _address(live: Manifest, cluster: Cluster) -> str:
     try:
         host = urlsplit(found).hostname or ""
     except ValueError as error:
-        raise UserError(f"{found[:60]!r} is no address of a model; see who wrote it into the status") from error
+        raise UserError(f"{found[:60]!r} is not a model address; check the status of the model") from error
     if not host:
-        raise UserError(f"{live['kind']} {live['metadata']['name']} says nowhere how it is reached; give it a Service")
+        raise UserError(f"{live['kind']} {live['metadata']['name']} has no address; create a Service for it")
     if _is_of_the_machine(host):
-        raise UserError(f"{host} is no address of a model; see who wrote it into the status")
+        raise UserError(f"{host} is not a model address; check the status of the model")
     return found
 
 
 async def _service(live: Manifest, cluster: Cluster) -> str:
-    """The first Service of its namespace that leads to its Pods."""
+    """URL of the first Service in its namespace that selects its Pods."""
     template = ((live.get("spec") or {}).get("template") or {}).get("metadata") or {}
     labels, namespace = template.get("labels") or {}, live["metadata"]["namespace"]
     for each in (await cluster.list(GroupKind("", "Service"), namespace=namespace)).items:
@@ -159,7 +159,7 @@ async def _service(live: Manifest, cluster: Cluster) -> str:
 
 
 def _is_of_the_machine(host: str) -> bool:
-    """Addresses where clouds keep credentials: a status that names them must not make the operator fetch those."""
+    """True for metadata addresses of clouds: a forged status must not make the operator fetch credentials there."""
     try:
         return ipaddress.ip_address(host).is_link_local
     except ValueError:
@@ -168,5 +168,5 @@ def _is_of_the_machine(host: str) -> bool:
 
 async def _asked(address: str, path: str, document: Any = None) -> Answered:
     if not path.startswith("/"):
-        raise UserError(f"{path[:80]!r} is no path of a server; begin it with a slash")
+        raise UserError(f"{path[:80]!r} is not a URL path; start it with a slash")
     return await asyncio.to_thread(ask, address + path, document, seconds=SECONDS)

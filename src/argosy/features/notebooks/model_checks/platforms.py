@@ -1,6 +1,6 @@
-"""What serves models: which kind stands for a model on which platform, and whether that one is well.
+"""Model serving platforms: the kind of a model on each platform, and its readiness.
 
-In: a platform's name; a live manifest. Out: kinds, a version, why it is not ready. Never: asks anything.
+In: the name of a platform; a live manifest. Out: kinds, a version, why a model is not ready. Never: talks to a cluster.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ KINDS: Final[Mapping[str, GroupKind]] = {
 }
 
 
-# What tells a platform from another that has the same kind
+# Kinds that distinguish platforms with the same model kind
 BESIDE: Final[Mapping[str, GroupKind]] = {
     "openshift-ai": GroupKind("datasciencecluster.opendatahub.io", "DataScienceCluster"),
 }
 
 
 def kind_for(asked: ModelChecks, catalog: Catalog) -> GroupKind | None:
-    """None: the platform is not here."""
+    """None if the platform is not installed."""
     if asked.platform != "custom":
         kind = KINDS[asked.platform]
         return kind if kind in catalog and BESIDE.get(asked.platform, kind) in catalog else None
@@ -48,11 +48,11 @@ def kind_for(asked: ModelChecks, catalog: Catalog) -> GroupKind | None:
 
 
 def trouble(live: Manifest) -> str:
-    """Why it is not ready; empty: it is."""
+    """Why the model is not ready; "" if it is."""
     status, metadata = live.get("status") or {}, live["metadata"]
     observed = status.get("observedGeneration")
     if observed is not None and int(observed) < int(metadata.get("generation") or 0):
-        return "its controller has not seen the present spec yet"
+        return "its controller has not observed the current spec yet"
     if live["kind"] == DEPLOYMENT.kind:
         return _deployment(live, status)
     if live["kind"] == "RayService":
@@ -62,7 +62,7 @@ def trouble(live: Manifest) -> str:
         return "" if status["state"] == "Available" else f"it is {status['state']}: {status.get('description', '')}"
     ready = _condition(status, "Ready")
     if ready.get("status") != "True":
-        return str(ready.get("message") or ready.get("reason") or "it has no condition Ready that is True")
+        return str(ready.get("message") or ready.get("reason") or "condition Ready is not True")
     return _transition(status)
 
 
@@ -74,7 +74,7 @@ def _deployment(live: Manifest, status: Manifest) -> str:
 
 
 def _transition(status: Manifest) -> str:
-    """kserve: a service may be ready with the model that it had, while the one that is asked for does not load."""
+    """kserve: a service can be ready with the previous model while the new one does not load."""
     model = status.get("modelStatus") or {}
     if model.get("transitionStatus") in ("BlockedByFailedLoad", "InvalidSpec"):
         failure = model.get("lastFailureInfo") or {}
@@ -93,7 +93,7 @@ def version(live: Manifest) -> str:
 
 
 def address(live: Manifest) -> str:
-    """Where it can be asked, by its own word; empty: it does not say."""
+    """URL of the model from its status; "" if it has none."""
     status = live.get("status") or {}
     inner = (status.get("address") or {}).get("url")
     return str(status.get("url") or inner or "").rstrip("/")

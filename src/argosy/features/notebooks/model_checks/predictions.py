@@ -1,6 +1,6 @@
-"""What a model is asked, and whether its answer is the one that is expected.
+"""Builds prediction requests and compares responses with the expected output.
 
-In: texts of a job, an answer. Out: a path and a document; how far apart two answers are. Never: I/O.
+In: texts of a job, a response. Out: a path and a body; the distance of two outputs. Never: I/O.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MOST_SHOWN: Final = 500
 
 
 def question(name: str, text: str, path: str = "") -> tuple[str, Any]:
-    """`path` is where a platform of one's own is asked. Raises UserError for what is no JSON."""
+    """`path` is the prediction endpoint of a custom platform. Raises UserError if `text` is not JSON."""
     document = read(text, "testData")
     if path:
         return path, document
@@ -31,7 +31,7 @@ def question(name: str, text: str, path: str = "") -> tuple[str, Any]:
     }
     found = next((where for field, where in known.items() if field in document), None)
     if found is None:
-        raise UserError(f"testData has none of {', '.join(known)}; write one of them, or a list of instances")
+        raise UserError(f"testData has none of {', '.join(known)}; use one of them, or a list of instances")
     return found, document
 
 
@@ -40,11 +40,11 @@ def read(text: str, field: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         where = f"spec.modelValidation.predictionValidation.{field}"
-        raise UserError("is no JSON; write for example [[1.0, 2.0]]", where=where) from None
+        raise UserError("is not JSON; use for example [[1.0, 2.0]]", where=where) from None
 
 
 def distance(expected: Any, answer: Any) -> float:
-    """The largest difference of two numbers; infinite where they differ in anything else."""
+    """The largest difference of two numbers; infinite if the outputs differ in anything else."""
     answer = _without_shell(expected, answer)
     if isinstance(expected, bool) or isinstance(answer, bool):
         return 0.0 if expected is answer else math.inf
@@ -56,7 +56,7 @@ def distance(expected: Any, answer: Any) -> float:
         if len(expected) != len(answer):
             return math.inf
         return max((distance(one, other) for one, other in zip(expected, answer)), default=0.0)
-    if isinstance(expected, dict) and isinstance(answer, dict):  # what is expected must be there, more may be
+    if isinstance(expected, dict) and isinstance(answer, dict):  # expected keys must exist, others may
         if not expected.keys() <= answer.keys():
             return math.inf
         return max((distance(each, answer[name]) for name, each in expected.items()), default=0.0)
@@ -64,7 +64,7 @@ def distance(expected: Any, answer: Any) -> float:
 
 
 def _without_shell(expected: Any, answer: Any) -> Any:
-    """People write what they expect, not the envelope that it comes in."""
+    """Unwrap the response envelope if the expected output has none."""
     if isinstance(answer, Mapping) and not isinstance(expected, Mapping):
         return next((answer[name] for name in ANSWERS if name in answer), answer)
     return answer

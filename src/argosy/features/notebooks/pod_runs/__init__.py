@@ -1,7 +1,7 @@
-"""Notebooks that run in Pods: on any cluster, one Pod for each run.
+"""Backend that runs each notebook in a Pod, on any cluster.
 
-In: jobs. Out: where their runs stand, as Pods and ConfigMaps tell. Never: reads a log, or a Secret; two Pods of a job
-at a time; touches what is another's.
+In: jobs. Out: the state of their runs, read from Pods and ConfigMaps. Never: reads a log or a Secret; runs two Pods of
+a job at once; touches objects of others.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
 MANAGER: Final = "notebooks"
-REST: Final = 2.0  # seconds between two looks at a Pod: a hundred of them must not keep an API server busy
+REST: Final = 2.0  # seconds between two reads of a Pod: a hundred of them must not keep an API server busy
 ENDED: Final = ("Succeeded", "Failed")
 KNOWN_HOSTS, AUTHORITIES = "argocd-ssh-known-hosts-cm", "argocd-tls-certs-cm"
 
 
 class PodRuns:
-    """Implements Runs. What there is, is in the cluster; all that is remembered is when it was last looked at."""
+    """Implements RunBackend. All state is in the cluster; only the last reads are cached."""
 
     def __init__(self, rest: float = REST) -> None:
         self._rest = rest
@@ -50,12 +50,12 @@ class PodRuns:
             raise TransientError(f"Pod {pod_name(job.name)}: {error.message}; try again") from error
 
     async def _make_room(self, job: Job, live: Manifest, cluster: Cluster) -> None:
-        """Raises, always: a Pod needs its time to end."""
+        """Delete the Pod of another run. Always raises: a Pod needs time to terminate."""
         name = live["metadata"]["name"]
         if not objects.is_of_job(live, job.key):
-            raise UserError("belongs to somebody else; rename it, or this job", where=f"Pod {name}")
+            raise UserError("is not owned by this job; rename the Pod or the job", where=f"Pod {name}")
         await _remove(live, cluster)
-        raise TransientError(f"Pod {name}: that of the run before is still ending; try again")
+        raise TransientError(f"Pod {name}: the previous run is still terminating; try again")
 
     async def look(self, job: Job, run: RunKey, context: Context) -> Standing:
         now = context.clock.monotonic()
@@ -77,7 +77,7 @@ class PodRuns:
         is_own = notes is not None and objects.is_of_run(notes, run)
         found = standing(job, live, notes if is_own else None, context.clock.now())
         if found.state == "ended" and (live.get("status") or {}).get("phase") not in ENDED:
-            await _remove(live, cluster)  # it is given up, and must not begin when nobody waits for it any more
+            await _remove(live, cluster)  # given up: it must not start when nobody waits for it any more
         return found
 
     async def end(self, job: ResourceKey, run: RunKey | None, context: Context) -> None:
@@ -93,7 +93,7 @@ class PodRuns:
 
 
 async def _share(job: Job, cluster: Cluster) -> None:
-    """The runner is there, and stays as long as this job does."""
+    """Ensure that the runner ConfigMap exists, and that this job is one of its owners."""
     key = ResourceKey("", "ConfigMap", job.namespace, runner_archive.name())
     owner = {**objects.owner(job), "controller": False}
     live = await cluster.get(key)
@@ -117,14 +117,14 @@ def _labels(job: Job) -> dict[str, str]:
 
 
 async def _renew(job: Job, run: RunKey, data: dict[str, str], cluster: Cluster) -> None:
-    """The run's own ConfigMap; what an earlier run wrote there goes."""
+    """Recreate the ConfigMap of the run without data of an earlier run."""
     live = await cluster.get(objects.map_key(job.key))
     if live is not None and objects.is_of_run(live, run):
         return
     if live is not None:
         if not objects.is_of_job(live, job.key):
             name = live["metadata"]["name"]
-            raise UserError("belongs to somebody else; rename it, or this job", where=f"ConfigMap {name}")
+            raise UserError("is not owned by this job; rename the ConfigMap or the job", where=f"ConfigMap {name}")
         await _remove(live, cluster)
     try:
         await cluster.create(objects.config_map(job, run, data), manager=MANAGER)
@@ -133,12 +133,12 @@ async def _renew(job: Job, run: RunKey, data: dict[str, str], cluster: Cluster) 
 
 
 async def _trusted(job: Job, cluster: Cluster) -> dict[str, str]:
-    """Whom Git may believe, as Argo CD's settings say it: keys of hosts, and authorities of this one."""
+    """SSH known hosts and TLS certificates from Argo CD's settings, for the hosts of this job."""
     found: dict[str, str] = {}
     try:
         hosts = (await data_of(KNOWN_HOSTS, cluster)).get("ssh_known_hosts", "")
         authorities = await data_of(AUTHORITIES, cluster)
-    except Forbidden:  # who may not read them has none
+    except Forbidden:  # not permitted to read them: use none
         return found
     if hosts.strip():
         found["known_hosts"] = hosts
@@ -150,7 +150,7 @@ async def _trusted(job: Job, cluster: Cluster) -> dict[str, str]:
 
 
 def _host(url: str) -> str:
-    """Return the host of an address; nothing if it is malformed: git refuses it."""
+    """Host of a URL; "" if it is malformed, which git rejects."""
     try:
         return urlsplit(url).hostname or ""
     except ValueError:
@@ -163,5 +163,5 @@ async def _remove(live: Manifest, cluster: Cluster) -> None:
     try:
         await cluster.delete(key_of(live), uid=live["metadata"]["uid"], grace=STOP if live["kind"] == "Pod" else None)
     except ClusterError as error:
-        if error.code not in (404, 409):  # gone, or another by now
+        if error.code not in (404, 409):  # deleted, or replaced by now
             raise

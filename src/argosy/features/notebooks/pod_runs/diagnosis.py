@@ -1,7 +1,7 @@
-"""Why a Pod ended badly, or does not begin.
+"""Diagnoses why a Pod failed or does not start.
 
-In: a live Pod. Out: an outcome with a sentence, whether another try may help, or what is waited for. Never: takes a
-Pod that told no result for a notebook that passed; words of a log for a reason.
+In: a live Pod. Out: an outcome with a message and whether a retry may help, or what the Pod waits for. Never: treats a
+Pod without results as a passed notebook; reads reasons from logs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from argosy.features.notebooks.runner import categories
 from argosy.kube.objects import Manifest
 
 GIT_REFUSED, GIT_FAILED = "git_authentication_failed", "git_clone_failed"
-# How clone.sh ends: category, whether it is tried again
+# Exit codes of clone.sh: category, retriable
 CLONED: Final = {10: (GIT_REFUSED, False), 11: (GIT_FAILED, False), 12: (GIT_FAILED, True), 13: (GIT_FAILED, False)}
 NO_PROGRAM: Final = (126, 127)
 KILLED: Final = (137, 143)
@@ -24,71 +24,72 @@ NOT_PULLED: Final = ("ImagePullBackOff", "ErrImagePull", "ImageInspectError", "R
 NEVER_PULLED: Final = ("InvalidImageName", "ErrImageNeverPull")
 NOT_MADE: Final = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff")
 SECURITY: Final = ("runasnonroot", "run as non-root", "run as root", "scc", "security context", "forbidden")
-PATIENCE: Final = 120.0  # seconds that a container may fail to be made: images are pushed, Secrets appear
+PATIENCE: Final = 120.0  # seconds that container creation may fail: images or Secrets may appear
 _LONGEST: Final = 500
 
 
 def failed(pod: Manifest) -> Outcome:
-    """Of a Pod whose phase is Failed, and whose validator told nothing."""
+    """Outcome of a failed Pod whose validator reported no results."""
     status = pod.get("status") or {}
     reason = str(status.get("reason") or "")
     if reason == "DeadlineExceeded":
         seconds = pod["spec"].get("activeDeadlineSeconds")
-        return Outcome(False, f"the Pod did not end within {seconds} s; allow more time", categories.TIMEOUT)
+        return Outcome(False, f"the Pod did not finish within {seconds} s; allow more time", categories.TIMEOUT)
     for name, ended, is_init in _ended(status):
         if int(ended.get("exitCode") or 0):
             return _of_container(pod, name, ended, is_init)
-    said = _short(status.get("message") or reason or "it gave no reason")
-    return _lost(f"the Pod was ended from outside: {said}")
+    said = _short(status.get("message") or reason or "no reason given")
+    return _lost(f"the Pod was terminated from outside: {said}")
 
 
 def silent(pod: Manifest) -> Outcome:
-    """Of a Pod that succeeded, and said nothing of the notebook."""
-    return _lost("the Pod ended well and told no results; its runner was replaced, or its last words were lost")
+    """Outcome of a Pod that succeeded without reporting results."""
+    return _lost("the Pod succeeded but reported no results; runner replaced, or termination message lost")
 
 
 def _of_container(pod: Manifest, name: str, ended: Manifest, is_init: bool) -> Outcome:
     code, reason, said = int(ended["exitCode"]), str(ended.get("reason") or ""), _short(ended.get("message") or "")
     if reason == "OOMKilled":
         limit = _memory(pod, name)
-        allowed = f"the {limit} of memory that its job allows" if limit else "the memory that there is"
+        allowed = f"the memory limit of {limit}" if limit else "the available memory"
         which = "the notebook" if name == VALIDATOR else f"container {name}"
-        advice = "raise podConfig.resources.limits.memory, or use less"
+        advice = "raise podConfig.resources.limits.memory, or use less memory"
         return Outcome(False, f"{which} used more than {allowed}; {advice}", categories.EXECUTION)
     if reason in ("ContainerCannotRun", "StartError") or code in NO_PROGRAM:
         lacks = "git and sh" if name in (CLONE, GOLDEN_CLONE) else "python3" if name == VALIDATOR else "its command"
         told = f": {said}" if said else ""
-        return Outcome(False, f"container {name} cannot run: its image needs {lacks}{told}", categories.ENVIRONMENT)
+        message = f"container {name} cannot run: its image must contain {lacks}{told}"
+        return Outcome(False, message, categories.ENVIRONMENT)
     if name in (CLONE, GOLDEN_CLONE) and code in CLONED:
         category, again = CLONED[code]
-        return Outcome(False, f"{name}: {said or f'git ended with {code}'}", category, again)
+        return Outcome(False, f"{name}: {said or f'git exited with {code}'}", category, again)
     if code in KILLED:
-        return _lost(f"container {name} was killed (code {code}); its Node may be short of memory, or was drained")
+        return _lost(f"container {name} was killed (exit code {code}); its Node may be out of memory, or was drained")
     which = "init container" if is_init else "container"
-    told = f": {said}" if said else "; see its log"
-    return Outcome(False, f"{which} {name} ended with code {code}{told}", categories.ENVIRONMENT)
+    told = f": {said}" if said else "; see its logs"
+    return Outcome(False, f"{which} {name} exited with code {code}{told}", categories.ENVIRONMENT)
 
 
-# -- before it begins
+# -- pending Pods
 
 
 def stuck(pod: Manifest, waited: float, most: float) -> tuple[Outcome | None, str]:
-    """An outcome where waiting for a Pod that is pending for so long makes no sense any more; and what it waits for."""
+    """Outcome if waiting longer for a pending Pod is pointless, and the reason why it waits."""
     status = pod.get("status") or {}
     for name, waiting in _waiting(status):
         reason, said = str(waiting.get("reason") or ""), _short(waiting.get("message") or "")
         why = f"container {name}: {reason}" + (f": {said}" if said else "")
         if reason in NEVER_PULLED:
-            return Outcome(False, f"{why}; correct the image's name", categories.CONFIGURATION), why
+            return Outcome(False, f"{why}; correct the image name", categories.CONFIGURATION), why
         if reason in NOT_MADE and any(word in said.lower() for word in SECURITY):
-            advice = "take an image that runs as another user than root"
+            advice = "use an image that does not run as root"
             return Outcome(False, f"{why}; {advice}", categories.ENVIRONMENT), why
         if reason in (*NOT_PULLED, *NOT_MADE):
             over = waited > PATIENCE
             return (Outcome(False, why, categories.ENVIRONMENT, retriable=True) if over else None), why
     said = _unscheduled(status)
     if waited > most:
-        return _lost(f"the Pod did not begin within {most:g} s: {said or 'nobody says why'}"), said
+        return _lost(f"the Pod did not start within {most:g} s: {said or 'no reason given'}"), said
     return None, said
 
 
@@ -99,7 +100,7 @@ def _unscheduled(status: Manifest) -> str:
     return ""
 
 
-# -- parts
+# -- helpers
 
 
 def _lost(message: str) -> Outcome:
@@ -129,5 +130,5 @@ def _memory(pod: Manifest, name: str) -> str:
 
 
 def _short(text: Any) -> str:
-    """In one line, without secrets."""
+    """Collapse to one redacted line."""
     return redact(" ".join(str(text).split()))[:_LONGEST]

@@ -1,6 +1,6 @@
-"""What the objects of a run have in common: names, labels, their owner, the mark of the run; and its own ConfigMap.
+"""Common parts of a run's objects: names, labels, owner, run id; and the ConfigMap of the run.
 
-In: a job, a run. Out: manifests. Never: I/O; what another job made.
+In: a job, a run. Out: manifests. Never: does I/O; matches objects of another job.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def labels(job: Job, component: str = "validation-pod") -> dict[str, str]:
         "app.kubernetes.io/component": component,
         "app.kubernetes.io/managed-by": OPERATOR,
     }
-    return {**found, LABEL: job.name} if len(job.name) <= 63 else found  # k8s: a label's value is no longer
+    return {**found, LABEL: job.name} if len(job.name) <= 63 else found  # k8s: maximum length of a label value
 
 
 def owner(job: Job) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def metadata(job: Job, run: RunKey) -> dict[str, Any]:
 
 
 def config_map(job: Job, run: RunKey, data: dict[str, str]) -> Manifest:
-    """What the run is to do; and, where its account may write here, how far it is."""
+    """Input of the run; also its progress report, if the ServiceAccount may write it."""
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(job, run), "data": data}
 
 
@@ -61,6 +61,6 @@ def is_of_run(live: Manifest, run: RunKey) -> bool:
 
 
 def is_of_job(live: Manifest, job: ResourceKey) -> bool:
-    """By name: who cleans up after a job that is gone does not know more."""
+    """Compare owners by name: cleanup after a deleted job does not know its uid."""
     references = live["metadata"].get("ownerReferences") or ()
     return any(each.get("kind") == KIND.kind and each.get("name") == job.name for each in references)

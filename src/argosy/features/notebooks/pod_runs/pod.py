@@ -1,7 +1,7 @@
-"""The Pod of a run.
+"""Builds the Pod of a run.
 
-In: a job, a run. Out: a manifest that a restricted namespace takes. Never: a credential, or shell text made of what a
-user wrote; a fixed user; a right that the job's account does not have.
+In: a job, a run. Out: a manifest that a restricted namespace admits. Never: contains a credential, or shell text made
+of user input; sets a fixed user; grants a permission that the job's ServiceAccount does not have.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ RUNNER_AT, ORDER_AT, CREDENTIALS_AT = "/opt/argosy/runner", "/opt/argosy/order",
 GIVEN, GIVEN_AT = "argosy-given", "/opt/argosy/given"
 RUNNER, ORDER, GIT, GOLDEN_GIT = "argosy-runner", "argosy-order", "argosy-git", "argosy-golden-git"
 CLONE, GOLDEN_CLONE, VALIDATOR = "git-clone", "golden-git-clone", "validator"
-GRACE: Final = 900.0  # seconds beyond the job's time, which does not count images and clones: a last resort
-STOP: Final = 10  # seconds that a run which is cancelled has to end
+GRACE: Final = 900.0  # seconds beyond the job's timeout, which excludes image pulls and clones: a last resort
+STOP: Final = 10  # seconds that a cancelled run gets to stop
 SANDBOX: Final = "sandbox.argosy.dev/"
 RESTRICTED: Final = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 
@@ -56,7 +56,7 @@ def pod(job: Job, run: RunKey) -> Manifest:
 
 
 def errand(job: Job) -> str:
-    """What the runner is told, as it sees the files."""
+    """Input of the runner: the run request with paths inside the Pod, and reporting settings."""
     order = Order(
         notebook=f"{WORKSPACE}/repo/{job.notebook.path}", named=job.notebook.path,
         golden=f"{WORKSPACE}/golden/{job.golden.path}" if job.golden else "",
@@ -77,7 +77,7 @@ def errand(job: Job) -> str:
 
 def _clone(job: Job, name: str, notebook: Notebook, folder: str, credentials: str) -> Fields:
     mounts = [_mount(RUNNER, RUNNER_AT), _mount(ORDER, ORDER_AT), {"name": "workspace", "mountPath": WORKSPACE}]
-    env = {"HOME": "/tmp", "SETTINGS": ORDER_AT}  # noqa: S108  # of the container
+    env = {"HOME": "/tmp", "SETTINGS": ORDER_AT}  # noqa: S108  # private to the container
     if notebook.secret:
         mounts.append(_mount(credentials, CREDENTIALS_AT))
         env["CREDENTIALS"] = CREDENTIALS_AT
@@ -109,17 +109,17 @@ def _validator(job: Job) -> Fields:
 
 
 def _given(container: Any) -> Fields:
-    """A user's own; what it says of its security only adds to what must be."""
+    """A user's init container; its securityContext is kept but cannot weaken the restricted one."""
     return {**container, "securityContext": {**(container.get("securityContext") or {}), **RESTRICTED}}
 
 
 def _resources(job: Job) -> Fields:
-    """Of all containers: they run one after the other, so that the Pod needs no more."""
+    """For all containers: they run one after another, so that the Pod needs no more."""
     return {"resources": dict(job.resources)} if job.resources else {}
 
 
 def _literal(text: str) -> str:
-    """k8s: `$(NAME)` in an argument would be a variable's value."""
+    """k8s: `$(NAME)` in an argument would be expanded."""
     return text.replace("$", "$$")
 
 
@@ -144,7 +144,7 @@ def _volumes(job: Job) -> list[Fields]:
 
 
 def _given_secrets(job: Job) -> list[Fields]:
-    """Secrets that are variables of the notebook, as files: so the runner knows what it must not tell."""
+    """Secrets used as variables, also mounted as files, so that the runner can redact their values."""
     found: dict[str, set[str]] = {}
     for each in job.env:
         if reference := (each.get("valueFrom") or {}).get("secretKeyRef"):
@@ -154,7 +154,7 @@ def _given_secrets(job: Job) -> list[Fields]:
         {"secretName": name, "items": [{"key": key, "path": str(number)} for number, key in enumerate(sorted(keys))]}
         for name, keys in found.items() if name not in whole
     ]  # fmt: skip
-    # Those that are missing are missed as variables: here they may be.
+    # Optional here: a missing Secret already fails as a variable.
     all_of: list[Fields] = [{"secretName": name} for name in whole]
     return [{**each, "optional": True} for each in (*all_of, *parts)]
 
@@ -171,5 +171,5 @@ def _mounted(mount: Mount) -> Fields:
 
 
 def _for_the_sandbox(job: Job) -> dict[str, str]:
-    """How its simulators are asked to play the Pod; nothing to a real cluster."""
+    """Annotations for the sandbox's simulators; without effect on a real cluster."""
     return {name: text for name, text in job.annotations.items() if name.startswith(SANDBOX) and name != SIMULATED}

@@ -1,7 +1,7 @@
-"""Where a run stands, as its Pod and its ConfigMap tell.
+"""Reads the state of a run from its Pod and ConfigMap.
 
-In: live manifests, the time. Out: a Standing. Never: trusts what a notebook could have written further than its own
-result goes; a length that nobody bounded.
+In: live manifests, the time. Out: a RunState. Never: trusts data that a notebook could have written beyond its own
+result; accepts unbounded text.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def standing(job: Job, pod: Manifest, notes: Manifest | None, now: datetime) -> 
     phase = status.get("phase") or "Pending"
     if phase in ("Succeeded", "Failed"):
         outcome, told = _ended(pod, phase, _results(status, data))
-        cells = tuple(heard.cells) if len(heard.cells) >= len(told) else told  # the last report may have been lost
+        cells = tuple(heard.cells) if len(heard.cells) >= len(told) else told  # the last report may be missing
         return Standing("ended", cells, heard.total or len(cells), name, revision, outcome, outcome.message)
     if phase == "Running" and _has_begun(status):
         return Standing("running", tuple(heard.cells), heard.total, name, revision)
@@ -49,21 +49,21 @@ def standing(job: Job, pod: Manifest, notes: Manifest | None, now: datetime) -> 
 
 
 def _ended(pod: Manifest, phase: str, results: dict[str, Any] | None) -> tuple[Outcome, tuple[Mapping[str, Any], ...]]:
-    """Results that a job's status could not carry are none: whoever runs in a Pod may say anything last."""
+    """Ignore results that do not fit the job status: the process in the Pod can write anything."""
     try:
         outcome = _outcome(pod, phase, results)
         cells = _cells(outcome.results)
         fields = {name: value for name, value in statuses.judged(outcome).items() if value is not None}
         told = {"spec": {}, "status": {**fields, "results": statuses.results(cells)}}
         if KIND.decode(told)[1] or any(fault.field.startswith("status") for fault in KIND.validate(told)):
-            raise ValueError("not as the kind wants it")
+            raise ValueError("does not match the CRD")
         return outcome, cells
     except (ValueError, TypeError, AttributeError, KeyError, OverflowError):
         return _outcome(pod, phase, None), ()
 
 
 def _outcome(pod: Manifest, phase: str, results: dict[str, Any] | None) -> Outcome:
-    """What a Pod told counts where it also ended so."""
+    """Reported results count only if they agree with the phase of the Pod."""
     if results is None:
         return diagnosis.silent(pod) if phase == "Succeeded" else diagnosis.failed(pod)
     passed = phase == "Succeeded" and results["status"] == "succeeded"
@@ -82,11 +82,11 @@ def _message(results: Mapping[str, Any]) -> str:
         return f"Validation completed: {good}/{good + bad} cells succeeded ({rate:.1f}% success rate)"
     error = str(results.get("error") or "the notebook failed")
     missing = ", ".join(map(str, results.get("packages_missing") or ()))
-    return f"{error}; take an image that has {missing}, or have one built" if missing else error
+    return f"{error}; use an image that contains {missing}, or set buildConfig" if missing else error
 
 
 def _results(status: Manifest, data: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The validator's last words; all of it, where its ConfigMap has the same in full."""
+    """Results from the validator's termination message, or in full from the ConfigMap if both are of the same run."""
     told = unpack(str(_state(status, "containerStatuses", VALIDATOR, "terminated").get("message") or ""))
     if told is None or not told.get("cut"):
         return told
@@ -103,7 +103,7 @@ def _heard(data: Mapping[str, Any]) -> Heard:
 
 
 def _cells(results: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
-    """As events tell of them."""
+    """Cell results in the format of events."""
     found = []
     for cell in results.get("cells") or ():
         if not isinstance(cell, Mapping) or not isinstance(cell.get("cell_index"), int):
@@ -123,7 +123,7 @@ def _is_artefact(each: object) -> bool:
 
 
 def _revision(status: Manifest) -> str:
-    """git-clone's last words."""
+    """Commit from the termination message of git-clone."""
     said = str(_state(status, "initContainerStatuses", CLONE, "terminated").get("message") or "").strip()
     return said if _COMMIT.fullmatch(said) else ""
 
@@ -138,7 +138,7 @@ def _waits_for(status: Manifest) -> str:
     for each in status.get("initContainerStatuses") or ():
         if (each.get("state") or {}).get("running"):
             return "Fetching the notebook" if each.get("name") == CLONE else f"Running {each.get('name')}"
-    return "Waiting for its Pod"
+    return "Waiting for the Pod to start"
 
 
 def _state(status: Manifest, field: str, name: str, state: str) -> Mapping[str, Any]:

@@ -1,7 +1,7 @@
-"""What every validation Pod of a namespace shares: the runner as an archive, and the script that fetches notebooks.
+"""Builds the ConfigMap that all validation Pods of a namespace share: the runner archive and the clone script.
 
-In: this package's own files. Out: a ConfigMap whose name tells its content. Never: two contents under one name; files
-that a Pod does not need.
+In: files of this package. Out: a ConfigMap named after its content. Never: two contents under one name; files that a
+Pod does not need.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PACKAGE: Final = "argosy.features.notebooks.runner"
 MAIN: Final = f"""\
 import os, sys
 if sys.version_info < (3, 11):
-    said = "the image has Python %d.%d; take one with 3.11 or later" % sys.version_info[:2]
+    said = "the image has Python %d.%d; use an image with 3.11 or later" % sys.version_info[:2]
     told = '{{"status": "failed", "error": "%s", "error_category": "environment_setup_failed", "exit_code": 2}}' % said
     with open(os.environ.get("TERMINATION_LOG") or "/dev/termination-log", "w") as file:
         file.write(told)
@@ -29,12 +29,12 @@ if sys.version_info < (3, 11):
 from {PACKAGE}.pod_main import main
 sys.exit(main(sys.argv[1:]))
 """  # which a Python of any age can read
-_DATE: Final = (1980, 1, 1, 0, 0, 0)  # the same bytes, whenever they are put together
+_DATE: Final = (1980, 1, 1, 0, 0, 0)  # a fixed date, so that the archive is reproducible
 
 
 @cache
 def archive() -> bytes:
-    """A program for `python3 FILE`; its packages have nothing in them but the runner."""
+    """A program for `python3 FILE`; its packages contain only the runner."""
     files = {"__main__.py": MAIN}
     folder = PACKAGE.replace(".", "/")
     for depth in range(1, folder.count("/") + 1):
@@ -60,7 +60,7 @@ def name() -> str:
 
 
 def config_map(namespace: str, labels: dict[str, str], owner: Manifest) -> Manifest:
-    """With a job among its owners, so that it goes with the last of them."""
+    """Owned by the jobs that use it, so that it is deleted with the last of them."""
     metadata = {"name": name(), "namespace": namespace, "labels": labels, "ownerReferences": [owner]}
     return {
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "immutable": True,

@@ -1,7 +1,7 @@
-"""What can be seen in a notebook before it runs.
+"""Source rules: findings in the source of a notebook before it runs.
 
-In: a notebook, and how strictly it is read. Out: findings. Never: runs anything, or calls a function a fault because it
-returns nothing.
+In: a notebook, and validation settings. Out: findings. Never: runs anything; reports a function only because it returns
+nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ RISKY, UNHANDLED, SILENT, UNASSERTED, EXIT_CODE = (
     "missing-assertion",
     "missing-exit-code",
 )
-_ASKED: Final = ("learning", "staging", "production")  # levels that ask for assertions
+_ASKED: Final = ("learning", "staging", "production")  # levels that require assertions
 _CODE_RUNNERS: Final = ("eval", "exec", "__import__")
 _PROGRAMS: Final = ("os.system", "subprocess.run", "subprocess.call", "subprocess.Popen")
 _CHECKED_COMMANDS: Final = ("subprocess.check_call", "subprocess.check_output")
@@ -46,7 +46,7 @@ class CodeCell:
 
 @dataclass(frozen=True)
 class Reading:
-    """All code cells that run, read once."""
+    """The code cells that run, parsed once."""
 
     cells: tuple[CodeCell, ...]
 
@@ -99,9 +99,9 @@ def _results_of_nothing(reading: Reading) -> Iterator[Finding]:
     given = {name: what for name, what in defined(tree for _, tree in reading.trees).items() if what != "value"}
     for index, tree in reading.trees:
         for call, name in uses(tree, given):
-            what = "never returns a value" if given[name] == "nothing" else "returns nothing on one of its ways"
+            what = "never returns a value" if given[name] == "nothing" else "returns nothing on some paths"
             message = f"{name}() {what}, but its result is used here"
-            advice = f"return the result at the end of {name}(), or raise an error where there is none"
+            advice = f"return a result at the end of {name}(), or raise an error if there is none"
             example = f"def {name}(…):\n    …\n    return result"
             yield Finding(index, "warning", SILENT, message, advice, example, getattr(call, "lineno", 0))
 
@@ -111,25 +111,25 @@ def _swallowed_errors(reading: Reading) -> Iterator[Finding]:
     for index, tree in reading.trees:
         for node in ast.walk(tree):
             if isinstance(node, ast.ExceptHandler) and (what := _swallows(node)):
-                advice = "name the errors that are expected, and raise the others again"
+                advice = "catch only the expected exceptions, and re-raise the others"
                 yield Finding(index, "warning", SILENT, what, advice, example, node.lineno)
     for index, call, name in _calls(reading):
         if name == "contextlib.suppress" and any(reading.names.dotted(each) in _BROAD for each in call.args):
             what = "suppress(Exception) hides every error"
-            yield Finding(index, "warning", SILENT, what, "name the errors that are expected", "", call.lineno)
+            yield Finding(index, "warning", SILENT, what, "suppress only the expected exceptions", "", call.lineno)
 
 
 def _swallows(handler: ast.ExceptHandler) -> str:
     raises = any(isinstance(node, ast.Raise) for statement in handler.body for node in ast.walk(statement))
     if handler.type is None:
-        return "" if raises else "a bare except hides every error, a typing mistake too"
+        return "" if raises else "a bare except hides every error, including typos"
     broad = any(isinstance(node, ast.Name) and node.id in _BROAD for node in ast.walk(handler.type))
     is_idle = all(
         isinstance(each, ast.Pass | ast.Continue)
         or (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))
         for each in handler.body
     )
-    return f"every error is thrown away by except {ast.unparse(handler.type)}" if broad and is_idle else ""
+    return f"every error is discarded by except {ast.unparse(handler.type)}" if broad and is_idle else ""
 
 
 def _risky_operations(reading: Reading) -> Iterator[Finding]:
@@ -138,14 +138,14 @@ def _risky_operations(reading: Reading) -> Iterator[Finding]:
         severity: Severity = "warning"
         if name in _CODE_RUNNERS and name not in own:
             advice = {"eval": "ast.literal_eval() reads plain values", "__import__": "use importlib.import_module()"}
-            message, suggestion = f"{name}() runs whatever it is given", advice.get(name, "call a function instead")
+            message, suggestion = f"{name}() runs arbitrary code", advice.get(name, "call a function instead")
         elif name == "os.system" or name.startswith("subprocess."):
             if name.rpartition(".")[2][:1].isupper() and name != "subprocess.Popen":
-                continue  # an exception of subprocess, or a class
+                continue  # an exception or another class of subprocess
             if not _ignores_exit_code(reading, call, name):
                 severity = "info"
-            message = f"{name}() runs a program" + (", and nobody sees it fail" if severity == "warning" else "")
-            suggestion = "use subprocess.run(…, check=True)" if severity == "warning" else "pin what it runs"
+            message = f"{name}() runs a program" + (", and its failure is ignored" if severity == "warning" else "")
+            suggestion = "use subprocess.run(…, check=True)" if severity == "warning" else "pin its version"
         else:
             continue
         yield Finding(index, severity, RISKY, message, suggestion, "", call.lineno)
@@ -167,7 +167,7 @@ def _ignores_exit_code(reading: Reading, call: ast.Call, name: str) -> bool:
 
 
 def _asks(reading: Reading, name: str, attributes: set[str] | frozenset[str]) -> bool:
-    """Is one of these attributes of the name looked at, anywhere?"""
+    """True if one of these attributes of the name is read anywhere in the notebook."""
     found = (node for _, tree in reading.trees for node in ast.walk(tree) if isinstance(node, ast.Attribute))
     return any(isinstance(node.value, ast.Name) and node.value.id == name and node.attr in attributes for node in found)
 
@@ -183,12 +183,12 @@ def _unchecked_answers(reading: Reading) -> Iterator[Finding]:
         kept = parent.targets[0] if isinstance(parent, ast.Assign) else None
         if isinstance(kept, ast.Name) and _asks(reading, kept.id, _STATUS):
             continue
-        message = f"{name}() gives a page of errors as if it were data"
+        message = f"{name}() returns HTTP error pages as data"
         yield Finding(index, "warning", UNHANDLED, message, "call raise_for_status() first", example, call.lineno)
 
 
 def _unchecked_files(reading: Reading) -> Iterator[Finding]:
-    """What was read and never looked at. An error of reading itself is loud, so it needs no try."""
+    """Data that is read from a file and never checked. Read errors raise by themselves, so they need no try."""
     example = "data = pd.read_csv(path)\nassert not data.empty, f'{path} has no rows'"
     for index, call, name in _calls(reading):
         parent = reading.parents.get(call)
@@ -198,7 +198,7 @@ def _unchecked_files(reading: Reading) -> Iterator[Finding]:
             continue
         kept = [each.id for each in parent.targets if isinstance(each, ast.Name)]
         if kept and not set(kept) & reading.names.watched:
-            message = f"{kept[0]} is read by {name}(), and nobody looks whether it is what it should be"
+            message = f"{kept[0]} is read by {name}(), but never checked"
             yield Finding(index, "info", UNHANDLED, message, f"assert something about {kept[0]}", example, call.lineno)
 
 
@@ -207,7 +207,7 @@ def _hollow_assertions(reading: Reading) -> Iterator[Finding]:
         for node in ast.walk(tree):
             if isinstance(node, ast.Assert) and _is_hollow(node.test):
                 message = f"assert {ast.unparse(node.test)} is always true"
-                yield Finding(index, "warning", SILENT, message, "assert a condition; no brackets", "", node.lineno)
+                yield Finding(index, "warning", SILENT, message, "remove the parentheses", "", node.lineno)
 
 
 def _is_hollow(test: ast.expr) -> bool:
@@ -217,9 +217,9 @@ def _is_hollow(test: ast.expr) -> bool:
 def _unasserted(reading: Reading, severity: Severity) -> list[Finding]:
     if not reading.trees or any(_asserts(node) for _, tree in reading.trees for node in ast.walk(tree)):
         return []
-    message = "no cell asserts anything: whatever comes out counts as a success"
+    message = "no cell asserts anything: any result counts as success"
     example = "assert 0.8 < accuracy <= 1, accuracy"
-    return [Finding(WHOLE, severity, UNASSERTED, message, "assert what must be true of the result", example)]
+    return [Finding(WHOLE, severity, UNASSERTED, message, "assert a property of the result", example)]
 
 
 def _asserts(node: ast.AST) -> bool:
@@ -231,18 +231,16 @@ def _asserts(node: ast.AST) -> bool:
 
 
 def _exit_codes(reading: Reading) -> Iterator[Finding]:
-    advice = "look at it: assert _exit_code == 0"
+    advice = "check it: assert _exit_code == 0"
     for cell in reading.cells:
         for line in cell.parsed.shell if "_exit_code" not in cell.source else ():
-            yield Finding(
-                cell.index, "error", EXIT_CODE, "the exit code of a command is not looked at", advice, "", line
-            )
+            yield Finding(cell.index, "error", EXIT_CODE, "the exit code of a command is not checked", advice, "", line)
         if cell.parsed.magic in ("bash", "sh", "script") and "--no-raise-error" in cell.parsed.options:
-            message = f"%%{cell.parsed.magic} --no-raise-error hides that it failed"
-            yield Finding(cell.index, "error", EXIT_CODE, message, "leave --no-raise-error out", "", 1)
+            message = f"%%{cell.parsed.magic} --no-raise-error hides failures"
+            yield Finding(cell.index, "error", EXIT_CODE, message, "remove --no-raise-error", "", 1)
     for index, call, name in _calls(reading):
         if name in _PROGRAMS and _ignores_exit_code(reading, call, name):
-            message = f"the exit code of {name}() is not looked at"
+            message = f"the exit code of {name}() is not checked"
             yield Finding(index, "error", EXIT_CODE, message, "use subprocess.run(…, check=True)", "", call.lineno)
 
 

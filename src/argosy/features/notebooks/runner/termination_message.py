@@ -1,7 +1,7 @@
-"""Results as a container's last words: what a Pod keeps of it when it has ended.
+"""Packs results into the termination message of a container.
 
-In: results. Out: a text of few bytes, and results again, with less in them where all would be too much. Never: drops
-how a run ended, or why; unpacks more than results can be.
+In: results. Out: a short text, and results again, with fewer details if they do not fit. Never: drops the status or the
+error of a run; decompresses more than results can need.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Final
 MOST: Final = 4096  # k8s: bytes of a termination message
 PACKED: Final = "z:"
 _MOST_UNPACKED: Final = 4 << 20
-_LONG, _SHORT = 400, 120  # characters of a text that is cut
+_LONG, _SHORT = 400, 120  # characters of a truncated text
 _FEW: Final = 5
 
 
@@ -28,11 +28,11 @@ def pack(results: Mapping[str, Any], most: int = MOST) -> str:
         packed = PACKED + base64.b85encode(zlib.compress(plain.encode(), 9)).decode()
         if len(packed) <= most:
             return packed
-    return json.dumps({"status": "failed", "error": "the results are too long to be told", "cut": True})
+    return json.dumps({"status": "failed", "error": "the results do not fit into the termination message", "cut": True})
 
 
 def unpack(text: str) -> dict[str, Any] | None:
-    """None: these are no results."""
+    """Parse a termination message; None if it holds no results."""
     try:
         if text.startswith(PACKED):
             opened = zlib.decompressobj()
@@ -45,7 +45,7 @@ def unpack(text: str) -> dict[str, Any] | None:
 
 
 def _smaller(results: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """First all of it, then less and less, what is told elsewhere first."""
+    """Yield the results complete, then with less and less detail; details that are available elsewhere go first."""
     yield results
     results = {**results, "cut": True}
     cells = [dict(cell) for cell in results.get("cells") or ()]

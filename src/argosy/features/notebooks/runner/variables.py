@@ -1,6 +1,6 @@
-"""Names of a notebook: what they are short for, how cells make them, and which of them their author keeps an eye on.
+"""Names in a notebook: import aliases, how cells assign them, and which of them the author checks.
 
-In: the syntax trees of all code cells. Out: frozen knowledge about names. Never: follows a value through a function.
+In: the syntax trees of all code cells. Out: frozen facts about names. Never: follows a value through a function.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-# How a name came to its value, as far as that matters for whether the value is a surprise.
+# How a name got its value, as far as it matters for whether the value is surprising.
 How = Literal["literal", "made-empty", "read", "function", "method", "other"]
 
 _CHECKING: Final = frozenset(
@@ -40,10 +40,10 @@ _READS: Final = ("read_", "load", "fetch_", "genfromtxt", "open")
 @dataclass(frozen=True)
 class Names:
     short: Mapping[str, str] = field(default_factory=dict)  # np → numpy, run → subprocess.run
-    watched: frozenset[str] = frozenset()  # names whose author asks whether they are None, NaN or empty
+    watched: frozenset[str] = frozenset()  # names that the author checks for None, NaN or emptiness
 
     def dotted(self, node: ast.expr) -> str:
-        """A name in full, such as numpy.random.rand; empty if it is none."""
+        """Full name of an expression, for example numpy.random.rand; "" if it is not a name."""
         if isinstance(node, ast.Name):
             return self.short.get(node.id, node.id)
         if isinstance(node, ast.Attribute):
@@ -73,7 +73,7 @@ def _imported(node: ast.AST) -> Iterator[tuple[str, str]]:
 
 
 def _watched(node: ast.AST) -> Iterator[str]:
-    """Names in what is asserted or decided, and in calls that look for missing values."""
+    """Names in assertions and conditions, and in calls that check for missing values."""
     if isinstance(node, ast.Assert | ast.If | ast.IfExp | ast.While):
         yield from _named(node.test)
     elif isinstance(node, ast.Compare) and any(isinstance(each, ast.Is | ast.IsNot) for each in node.ops):
@@ -96,7 +96,7 @@ def _last(node: ast.expr) -> str:
 
 
 def assigned(tree: ast.Module | None) -> dict[str, tuple[How, str]]:
-    """Names that a cell gives a value to, in their order: how, and by which call. Private ones are left out."""
+    """Names that a cell assigns, in order: how, and by which call. Private names are left out."""
     found: dict[str, tuple[How, str]] = {}
     for node in _statements(tree.body if tree else ()):
         if isinstance(node, ast.Assign):
@@ -113,7 +113,7 @@ def assigned(tree: ast.Module | None) -> dict[str, tuple[How, str]]:
 
 
 def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """Those that run in the cell itself."""
+    """Statements that run in the cell itself, not in functions."""
     for node in body:
         yield node
         if isinstance(node, ast.If | ast.With | ast.AsyncWith | ast.Try | ast.For | ast.While):
@@ -127,7 +127,7 @@ def _stored(target: ast.expr) -> Iterator[str]:
     elif isinstance(target, ast.Tuple | ast.List):
         for each in target.elts:
             yield from _stored(each)
-    elif isinstance(target, ast.Subscript):  # a column or an entry of what is there
+    elif isinstance(target, ast.Subscript):  # a column or an entry of an existing value
         yield from _stored(target.value)
 
 
@@ -137,7 +137,7 @@ def _how(value: ast.expr | None, name: str) -> How:
     if value is None or isinstance(value, ast.Lambda) or all(isinstance(each, _WRITTEN) for each in ast.walk(value)):
         return "literal"
     if any(_is_no_number(each) for each in ast.walk(value)):
-        return "literal"  # its author wrote NaN down
+        return "literal"  # the author wrote NaN explicitly
     if not isinstance(value, ast.Call):
         return "other"
     called = _last(value.func)

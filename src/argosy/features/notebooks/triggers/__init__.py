@@ -1,7 +1,7 @@
-"""What a job sets off when it has succeeded: restarts, syncs and refreshes.
+"""Triggers of a succeeded job: restarts, syncs and refreshes.
 
-In: a job whose result is stored. Out: each of its triggers carried out once, told of and counted. Never: acts before
-the result is stored, or on a failed job; changes the job's result.
+In: a job whose result is stored. Out: each trigger executed once, with an Event and metrics. Never: acts before the
+result is stored, or for a failed job; changes the job's result.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Stepped:
 
 
 class Triggers:
-    """A follower of results."""
+    """Result hook that executes the triggers of a run."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
@@ -66,17 +66,15 @@ class Triggers:
             if record.get("status") in OPEN:
                 soonest = wait if soonest is None else min(soonest, wait)
                 if entry is not None and entry.waits and not record.get("nextTime"):
-                    break  # what comes after it waits with it
+                    break  # later triggers wait, too
         await self._tell_all(job, live, context)
         return Requeue(soonest) if soonest is not None else None
 
-    async def _step(
-        self, job: Job, live: Manifest, entry: Entry | None, record: Record, context: Context
-    ) -> Stepped:
+    async def _step(self, job: Job, live: Manifest, entry: Entry | None, record: Record, context: Context) -> Stepped:
         now = context.clock.now()
         if entry is None:
             fault = record.get("message") if record.get("status") == PENDING else ""
-            said = str(fault or "its entry was taken out of the annotation before it was done")
+            said = str(fault or "the trigger was removed from the annotation before it was done")
             return await self._ended(job, live, record, FAILED, said, context)
         begun = records.begun(record, now)
         try:
@@ -104,7 +102,7 @@ class Triggers:
     async def _ended(
         self, job: Job, live: Manifest, record: Record, status: str, message: str, context: Context
     ) -> Stepped:
-        """Told first, stored then: a process that dies between the two tells the same Event again, which is one."""
+        """Write the Event before the status: after a crash in between, the same Event is written again."""
         now = context.clock.now()
         found = records.ended(record, status, message, now)
         mark = records.mark_of(job, record)
@@ -128,7 +126,7 @@ class Triggers:
         return stored
 
     async def _tell_all(self, job: Job, live: Manifest, context: Context) -> None:
-        """In short, for those who look at annotations."""
+        """Update the summary annotation."""
         told = records.summary(job, records.of_run(job, live.get("status") or {}))
         if annotation(live, TRIGGER_STATUS) != told:
             patch = {"metadata": {"annotations": {TRIGGER_STATUS: told}}}
@@ -136,7 +134,7 @@ class Triggers:
 
 
 async def give_up(job: Job, live: Manifest, context: Context) -> Requeue | None:
-    """A new run begins: of trials that the last one had begun nothing is left, whether or not that was written."""
+    """Delete trial Pods of the previous run when a new run starts, whether or not their end was recorded."""
     for record in (live.get("status") or {}).get("triggers") or ():
         if record.get("status") in OPEN and record.get("kind") == SERVICE.kind:
             where = (str(record.get("namespace") or ""), str(record.get("name") or ""))

@@ -1,7 +1,7 @@
-"""Applications that a job syncs or refreshes.
+"""Syncs or refreshes Applications for a trigger.
 
-In: a turn and an Application. Out: an operation that its engine carries out, once; how that ended, where somebody waits
-for it. Never: begins while another operation runs.
+In: a trigger execution and an Application. Out: one operation; its result, if the trigger waits for it. Never: starts
+while another operation is running.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ OVER: Final = ("Succeeded", "Failed", "Error")
 
 async def sync(turn: Turn, app: Manifest) -> Acted:
     if turn.is_marked(app):
-        return _followed(turn, app) if turn.entry.waits else Acted("its sync was asked for")
+        return _followed(turn, app) if turn.entry.waits else Acted("sync requested")
     await turn.may_patch(app)
     if app["metadata"].get("deletionTimestamp"):
-        raise UserError(f"{called(app)} is being deleted; nothing is synced any more")
+        raise UserError(f"{called(app)} is being deleted and cannot be synced")
     if is_busy(app):
-        return Acted("waiting until its present operation is over", PACE)
+        return Acted("waiting for the current operation to finish", PACE)
     await turn.patch(app, {"operation": operation(turn, app)}, {})
-    return Acted("waiting for its sync", PACE) if turn.entry.waits else Acted("its sync was asked for")
+    return Acted("waiting for the sync", PACE) if turn.entry.waits else Acted("sync requested")
 
 
 def is_busy(app: Manifest) -> bool:
@@ -35,9 +35,9 @@ def is_busy(app: Manifest) -> bool:
 
 
 def operation(turn: Turn, app: Manifest) -> Mapping[str, Any]:
-    """argo: a sync knows only the options of its request, so those of the Application are copied.
+    """argo: a sync uses only the options of its request, so those of the Application are copied.
 
-    Windows are kept by whoever carries it out: it is no automated one, so `manualSync` of a window decides.
+    Sync windows are enforced by the reconciler: this is not an automated sync, so `manualSync` of a window decides.
     """
     policy = (app.get("spec") or {}).get("syncPolicy") or {}
     automated = policy.get("automated") or {}
@@ -58,20 +58,20 @@ def operation(turn: Turn, app: Manifest) -> Mapping[str, Any]:
 
 
 def _followed(turn: Turn, app: Manifest) -> Acted:
-    """Until its operation is over and what it brought is healthy."""
+    """Wait until the operation is over and the Application is Healthy."""
     status = app.get("status") or {}
     state = status.get("operationState") or {}
     if is_busy(app):
-        return Acted("waiting for its sync", PACE)
-    if not _is_ours(turn, state):  # somebody else's came after it: that ours is over is all that can be known
-        return Acted("its sync is over, and another came after it")
+        return Acted("waiting for the sync", PACE)
+    if not _is_ours(turn, state):  # another operation followed: ours is over, but its result is unknown
+        return Acted("the sync is over, and another one followed")
     if state.get("phase") not in OVER:
-        return Acted("waiting for its sync", PACE)
+        return Acted("waiting for the sync", PACE)
     if state["phase"] != "Succeeded":
         raise UserError(f"the sync of {called(app)} ended as {state['phase']}: {state.get('message', '')}")
     health = (status.get("health") or {}).get("status")
     if health != "Healthy":
-        return Acted(f"synced; waiting until it is Healthy (it is {health or 'not judged yet'})", PACE)
+        return Acted(f"synced; waiting until it is Healthy (currently {health or 'Unknown'})", PACE)
     return Acted("synced and Healthy")
 
 
@@ -81,7 +81,7 @@ def _is_ours(turn: Turn, state: Mapping[str, Any]) -> bool:
 
 
 async def refreshed(turn: Turn, app: Manifest) -> Acted:
-    """argo: who has compared it again takes the annotation away."""
+    """argo: the reconciler removes the annotation after the refresh."""
     if not turn.is_marked(app) or annotation(app, REFRESH):
-        return Acted("waiting until it is compared again", PACE)
-    return Acted("it was compared again")
+        return Acted("waiting for the refresh", PACE)
+    return Acted("refreshed")

@@ -1,7 +1,7 @@
-"""What a job sets off when it has succeeded, as it is written in its annotation.
+"""Parses the triggers in the annotation of a job.
 
-In: the text of `mlops.dev/on-success-trigger`. Out: entries, and a sentence for each that cannot be understood. Never:
-lets one bad entry keep a good one from its turn.
+In: the text of `mlops.dev/on-success-trigger`. Out: entries, and an error for each invalid one. Never: lets an invalid
+entry block a valid one.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ MOST: Final = 20
 
 @dataclass(frozen=True)
 class Probe:
-    """What a Pod with the new model must answer before the first old Pod goes."""
+    """Request that a Pod with the new model must answer before the first old Pod is replaced."""
 
-    path: str = ""  # empty: it is enough that the Pod is ready
+    path: str = ""  # "": readiness of the Pod is enough
     port: int = 0  # 0: the first port of the Pod's first container
     contains: str = ""
 
@@ -47,7 +47,7 @@ class Entry:
     kind: str
     name: str
     action: str
-    namespace: str = ""  # empty: the job's, or where an Application of that name is
+    namespace: str = ""  # "": the job's, or the one that has an Application of that name
     waits: bool = False
     timeout: float = TIMEOUT
     strategy: str = ""
@@ -71,19 +71,19 @@ def read_entries(text: str) -> tuple[list[Entry], list[Fault]]:
     try:
         written = load(text)
     except ManifestError as error:
-        return [], [_whole(text, f"is no YAML: {error.message}")]
+        return [], [_whole(text, f"is not YAML: {error.message}")]
     if written is None:
         return [], []
     if not isinstance(written, Sequence) or isinstance(written, str):
-        return [], [_whole(text, "is no list; begin each trigger with a dash")]
+        return [], [_whole(text, "is not a list; start each trigger with a dash")]
     if len(written) > MOST:
-        return [], [_whole(text, f"has {len(written)} entries; {MOST} are the most")]
+        return [], [_whole(text, f"has {len(written)} entries; at most {MOST} are allowed")]
     entries: dict[str, Entry] = {}
     faults: list[Fault] = []
     for place, each in enumerate(written):
         digest = _digest(each)
         try:
-            entries.setdefault(digest, _entry(place, each, digest))  # the same twice is the same once
+            entries.setdefault(digest, _entry(place, each, digest))  # duplicates are executed once
         except UserError as error:
             known = each if isinstance(each, Mapping) else {}
             faults.append(Fault(place, f"trigger[{place}]: {error}", digest, known))
@@ -100,13 +100,13 @@ def _digest(written: Any) -> str:
 
 def _entry(place: int, written: Any, digest: str) -> Entry:
     if not isinstance(written, Mapping):
-        raise UserError(f"is no mapping; write {', '.join(REQUIRED)}")
+        raise UserError(f"is not a map; set {', '.join(REQUIRED)}")
     for name in REQUIRED:
         if not written.get(name):
             raise UserError(f"{name} is required")
     for name in (*REQUIRED, "namespace"):
         if not isinstance(written.get(name, ""), str):
-            raise UserError(f"{name} must be a text")
+            raise UserError(f"{name} must be a string")
     action = written["action"]
     if action not in ACTIONS:
         raise UserError(f"invalid action '{action}' (must be restart, sync, or refresh)")
@@ -134,11 +134,11 @@ def _check(entry: Entry) -> None:
     if entry.action == SYNC and not is_app:
         raise UserError(f"action 'sync' is for an Application of argoproj.io, not for {entry.group_kind}")
     if entry.action == RESTART and is_app:
-        raise UserError("action 'restart' is for what has Pods; sync or refresh an Application")
+        raise UserError("action 'restart' is for kinds with Pods; sync or refresh an Application")
     if entry.action != RESTART and (entry.strategy or entry.probe):
         raise UserError("strategy and probe are for action 'restart'")
     if entry.probe and entry.group_kind != SERVICE:
-        raise UserError("probe is for an InferenceService; other kinds have readiness probes of their own")
+        raise UserError("probe is for an InferenceService; other kinds have their own readiness probes")
     if entry.strategy == EVICT and entry.group_kind in WORKLOADS:
         raise UserError(f"strategy 'evict' is not for a {entry.kind}; its Pods are replaced by a rolling update")
 
@@ -160,13 +160,13 @@ def _strategy(written: Any) -> str:
 
 
 def _probe(written: Any) -> Probe:
-    """`probe: /v1/models/fraud`, or with a port, or with a text that the answer must contain."""
+    """`probe: /v1/models/fraud`, or a map with a port, or with a text that the response must contain."""
     fields = {"path": written} if isinstance(written, str) else written
     if not isinstance(fields, Mapping) or set(fields) - set(PROBE):
-        raise UserError(f"probe must be a path, or a mapping of {', '.join(PROBE)}")
+        raise UserError(f"probe must be a path, or a map of {', '.join(PROBE)}")
     path, port = str(fields.get("path") or ""), fields.get("port") or 0
     if path and not path.startswith("/"):
-        raise UserError("probe.path must begin with a slash")
+        raise UserError("probe.path must start with a slash")
     if not isinstance(port, int) or not 0 <= port <= 65535:
-        raise UserError("probe.port must be a number of a port")
+        raise UserError("probe.port must be a port number")
     return Probe(path, port, str(fields.get("contains") or ""))

@@ -1,7 +1,7 @@
-"""Pods replaced one by one.
+"""Replaces Pods one by one by eviction.
 
-In: Pods of something that is restarted. Out: one eviction at a time, the next only when the Pod in its place is ready.
-Never: deletes past a disruption budget; a Pod that was not there when it began.
+In: the Pods of a restarted object. Out: one eviction at a time; the next one when the replacement is ready. Never:
+violates a PodDisruptionBudget; evicts a Pod that was created after the start.
 """
 
 from __future__ import annotations
@@ -38,29 +38,29 @@ async def owned(target: Manifest, cluster: Cluster) -> list[Manifest]:
 
 
 async def selected(target: Manifest, cluster: Cluster) -> list[Manifest]:
-    """By matchLabels and matchExpressions alike."""
+    """By matchLabels and matchExpressions."""
     chosen = from_label_selector((target.get("spec") or {}).get("selector"))
     return await labelled(target, str(chosen), cluster)
 
 
 async def evict(turn: Turn, target: Manifest, pods: Sequence[Manifest]) -> Acted:
-    """The uids of those that must go are stored before the first goes, so that none goes twice."""
+    """Store the uids of the Pods to replace before the first eviction, so that no Pod is evicted twice."""
     namespace = target["metadata"]["namespace"]
     await permission.check(turn.job, Wish("create", "", "pods", namespace, subresource="eviction"), turn.cluster)
     uids = list(turn.record.get("pods") or ())
     if not uids:
         those = [pod["metadata"]["uid"] for pod in pods if not _is_leaving(pod)]
         if not those:
-            return Acted("it has no Pods; the next one loads what is there now")
+            return Acted("no Pods to replace; the next Pod loads the new model")
         return Acted(f"0 of {len(those)} Pods replaced", SOON, {"pods": those})
     old = [pod for pod in pods if pod["metadata"]["uid"] in uids and not _is_leaving(pod)]
     new = [pod for pod in pods if pod["metadata"]["uid"] not in uids and not _is_leaving(pod)]
     gone, ready = len(uids) - len(old), sum(map(is_ready, new))
     if gone > ready and (old or turn.entry.waits):
-        why = next((_why(pod) for pod in new if not is_ready(pod)), "no new Pod is there yet")
+        why = next((_why(pod) for pod in new if not is_ready(pod)), "no new Pod yet")
         return Acted(f"{ready} of {len(uids)} Pods replaced; waiting: {why}", PACE)
     if not old:
-        return Acted("its Pod was replaced" if len(uids) == 1 else f"{len(uids)} Pods were replaced, one by one")
+        return Acted("1 Pod was replaced" if len(uids) == 1 else f"{len(uids)} Pods were replaced, one by one")
     await _evict(min(old, key=is_ready), turn.cluster)
     return Acted(f"{gone} of {len(uids)} Pods replaced", SOON)
 
@@ -74,7 +74,7 @@ async def _evict(pod: Manifest, cluster: Cluster) -> None:
     try:
         await cluster.create(eviction, subresource_of=key)
     except ClusterError as error:
-        if error.code not in (404, 409):  # k8s: it is gone, or another has its name; 429 is a budget, and may pass
+        if error.code not in (404, 409):  # k8s: deleted or replaced; 429 is a PodDisruptionBudget and is retried
             raise
 
 

@@ -1,7 +1,7 @@
-"""Carries one trigger out, a step at a time.
+"""Executes one trigger step by step.
 
-In: a turn. Out: what was done, or when to look again. Raises UserError or ClusterError where it cannot be, and
-TransientError or Conflict where it may be in a moment. Never: does twice what was done once.
+In: a trigger execution. Out: the result, or when to continue. Raises UserError or ClusterError if it cannot succeed,
+and TransientError or Conflict if it may soon succeed. Never: does the same step twice.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from argosy.kube.controller import Context
 from argosy.kube.names import CONTROL_NAMESPACES, ResourceKey
 from argosy.kube.objects import Manifest
 
-# argo: where an installation keeps its Applications, unless told otherwise
+# argo: namespaces where an installation keeps its Applications by default
 
 
 async def act(entry: Entry, job: Job, record: Record, context: Context) -> Acted:
     catalog = await context.cluster.kinds()
     info = catalog.get(entry.group_kind)
     if info is None:
-        raise UserError(f"{entry.group_kind} is no kind of this cluster; see kubectl api-resources")
+        raise UserError(f"{entry.group_kind} is not served by this cluster; see kubectl api-resources")
     target = await _target(entry, job, info, context.cluster)
     turn = Turn(entry, job, record, mark_of(job, record), info.plural, context.cluster, context.clock.now())
     found = await _acted(turn, target)
@@ -44,7 +44,7 @@ async def _acted(turn: Turn, target: Manifest) -> Acted:
 
 
 async def _refresh(turn: Turn, target: Manifest) -> Acted:
-    """Only annotations are patched: whoever else writes the object is not in the way."""
+    """Patch only annotations, so that other writers do not conflict."""
     is_app = turn.entry.group_kind == APPLICATION
     if not turn.is_marked(target):
         await turn.may_patch(target)
@@ -52,7 +52,7 @@ async def _refresh(turn: Turn, target: Manifest) -> Acted:
         await turn.patch(target, {}, asked if is_app else {RESTART_TIMESTAMP: turn.time})
     if is_app and turn.entry.waits:
         return await applications.refreshed(turn, target)
-    return Acted("it is read and compared again" if is_app else f"annotated with {RESTART_TIMESTAMP}")
+    return Acted("refresh requested" if is_app else f"annotated with {RESTART_TIMESTAMP}")
 
 
 async def _target(entry: Entry, job: Job, info: KindInfo, cluster: Cluster) -> Manifest:
@@ -64,11 +64,11 @@ async def _target(entry: Entry, job: Job, info: KindInfo, cluster: Cluster) -> M
         if found is not None:
             return found
     where = f" in namespace {' or '.join(places)}" if places[0] else ""
-    raise UserError(f"there is no {entry.kind} {entry.name}{where}; correct the trigger, or apply what it names")
+    raise UserError(f"{entry.kind} {entry.name} not found{where}; correct the trigger, or create the object")
 
 
 async def forget(entry: Entry, job: Job, record: Record, context: Context) -> None:
-    """Nothing of a trial is left, where it was given up."""
+    """Delete the trial Pod of a failed trigger."""
     info = (await context.cluster.kinds()).get(entry.group_kind)
     if info is not None:
         turn = Turn(entry, job, record, mark_of(job, record), info.plural, context.cluster, context.clock.now())

@@ -1,7 +1,7 @@
-"""Whether a job may set something off: by the rights of its own service account, and where the installation allows it.
+"""Permission check of triggers: RBAC of the job's ServiceAccount, and the namespaces that the installation allows.
 
-In: a job, a verb on a resource. Out: nothing, or a UserError with what is missing. Never: lends a job the controller's
-own rights: who may create a job may not therefore restart whatever the controller can.
+In: a job, a verb on a resource. Out: nothing, or a UserError that says what is missing. Never: lends a job the
+controller's own permissions: a user who can create a job may not restart everything that the controller can.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from argosy.features.notebooks.job import Job
 from argosy.features.notebooks.local_runs.settings import ARGOSY_CM, data_of
 from argosy.kube.client import Cluster
 
-NAMESPACES: Final = "triggers.namespaces"  # in argosy-cm: globs; where it is set, no other namespace but the job's own
+NAMESPACES: Final = "triggers.namespaces"  # in argosy-cm: globs; if set, only these namespaces and the job's own
 REVIEW: Final = "authorization.k8s.io/v1"
 
 
 class Wish(NamedTuple):
-    """What is to be done, in the words of RBAC."""
+    """Resource attributes of an RBAC check."""
 
     verb: str
     group: str
@@ -47,10 +47,10 @@ async def check(job: Job, wish: Wish, cluster: Cluster) -> None:
     try:
         answer = await cluster.create(review)
     except Forbidden as error:
-        said = "nobody here may ask what service accounts may do; grant create subjectaccessreviews to the controller"
+        said = "the controller may not check permissions of ServiceAccounts; grant it create subjectaccessreviews"
         raise UserError(said) from error
     if not (answer.get("status") or {}).get("allowed"):
-        raise UserError(f"{who} may not {wish}; bind a Role that allows it, or name another account for the job")
+        raise UserError(f"{who} cannot {wish}; bind a Role that allows it, or set another ServiceAccount for the job")
 
 
 async def _check_namespace(namespace: str, cluster: Cluster) -> None:
@@ -59,4 +59,4 @@ async def _check_namespace(namespace: str, cluster: Cluster) -> None:
         return
     if not any(fnmatch.fnmatchcase(namespace, each) for each in allowed.replace(",", " ").split()):
         said = f"namespace {namespace} is not among {NAMESPACES} of {ARGOSY_CM}"
-        raise UserError(f"{said}; ask whoever keeps those settings, or have it done in the job's own namespace")
+        raise UserError(f"{said}; ask the administrator to add it, or use the job's own namespace")

@@ -1,6 +1,6 @@
-"""What is known of a run's triggers: in `status.triggers`, and in short in an annotation.
+"""Trigger records of a run: in `status.triggers`, and summarized in an annotation.
 
-In: a job, its status, what came of an entry. Out: records. Never: asks a cluster.
+In: a job, its status, the result of an entry. Out: records. Never: talks to a cluster.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ Record = Mapping[str, Any]
 
 
 def pledged(job: Job, before: Status, after: Status) -> Status:
-    """The status that is about to be stored, with all that this run sets off, where it succeeds with it.
+    """Add the triggers of this run to the status that is about to be stored, if the run succeeded.
 
-    Result and pledge are stored at once: whoever reads the result knows what is to be done, and an annotation that
-    somebody writes later sets nothing off.
+    Result and triggers are stored together: a reader of the result knows which triggers follow, and an annotation that
+    is changed later triggers nothing.
     """
     if after.get("phase") not in TERMINAL or before.get("phase") in TERMINAL:
         return after
@@ -48,7 +48,7 @@ def pledged(job: Job, before: Status, after: Status) -> Status:
 def _passed_over(record: Record) -> dict[str, Any]:
     if record.get("status") not in OPEN:
         return dict(record)
-    return {**record, "status": SKIPPED, "message": "another run began before it was done"}
+    return {**record, "status": SKIPPED, "message": "another run started before it was done"}
 
 
 def _of_entry(job: Job, attempt: int, entry: Entry) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def _of_entry(job: Job, attempt: int, entry: Entry) -> dict[str, Any]:
 
 
 def _of_fault(job: Job, attempt: int, fault: Fault) -> dict[str, Any]:
-    """Pending too: that it failed is told in its turn."""
+    """Also Pending: the failure is reported when it is its turn."""
     told = {name: str(fault.written.get(name) or "") for name in ("action", "apiVersion", "kind", "name", "namespace")}
     known = {name: value[:253] for name, value in told.items() if value}
     place = {"generation": job.generation, "attempt": attempt, "digest": fault.digest}
@@ -80,13 +80,13 @@ def of_run(job: Job, status: Status) -> list[Record]:
 
 
 def mark_of(job: Job, record: Record) -> str:
-    """What tells this trigger of this run from every other one, on whatever it is carried out."""
+    """Id of this trigger in this run, used as mark on the target."""
     parts = (job.uid, record.get("generation"), record.get("attempt"), record.get("digest"))
     return hashlib.sha256("/".join(map(str, parts)).encode()).hexdigest()[:16]
 
 
 def waits_for(record: Record, now: datetime) -> float:
-    """Seconds until the next try."""
+    """Seconds until the next retry."""
     due = deadlines.moment(record.get("nextTime"))
     if due is None:
         return 0.0
@@ -106,7 +106,7 @@ def begun(record: Record, now: datetime) -> dict[str, Any]:
 
 
 def tried(record: Record, message: str, now: datetime) -> dict[str, Any]:
-    """It did not work this time: again in 1, 2, 4 … seconds."""
+    """Record a failed try: retry in 1, 2, 4 … seconds."""
     tries = int(record.get("tries") or 0) + 1
     due = now + timedelta(seconds=_delay(tries))
     return {**record, "tries": tries, "message": _short(message), "nextTime": written(due, "milliseconds")}
@@ -126,7 +126,7 @@ def replaced(records: Sequence[Record], changed: Record) -> list[dict[str, Any]]
 
 
 def summary(job: Job, records: Sequence[Record]) -> str:
-    """For `mlops.dev/trigger-status`."""
+    """JSON for `mlops.dev/trigger-status`."""
     states = {str(each.get("status")) for each in records}
     overall = RUNNING if states & set(OPEN) else FAILED if FAILED in states else DONE
     shown = [

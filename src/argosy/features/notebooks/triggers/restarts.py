@@ -1,7 +1,7 @@
-"""Restarts that keep serving.
+"""Restarts workloads and models without downtime.
 
-In: a turn and what is to be restarted. Out: another Pod template, whose controller replaces the Pods, or Pods evicted
-one by one. Never: takes all Pods away at once; a Pod past its disruption budget.
+In: a trigger execution and its target. Out: a changed Pod template, whose controller replaces the Pods, or Pods evicted
+one by one. Never: removes all Pods at once; violates a PodDisruptionBudget.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ POD: Final = GroupKind("", "Pod")
 OF_SERVICE: Final = "serving.kserve.io/inferenceservice"
 MODE: Final = "serving.kserve.io/deploymentMode"
 REVISIONED: Final = ("Serverless", "Knative")
-REVISION: Final = "serving.knative.dev/revision"  # a label of Pods of a revision
+REVISION: Final = "serving.knative.dev/revision"  # label of Pods of a Knative revision
 ON_DELETE: Final = "OnDelete"
 
 
@@ -44,7 +44,7 @@ async def restart(turn: Turn, target: Manifest) -> Acted:
 
 
 def has_revisions(service: Manifest, pods: list[Manifest]) -> bool:
-    """kserve: newer ones say in the status how a model is deployed; else its annotation or its Pods tell."""
+    """kserve: newer versions report the deployment mode in the status; otherwise its annotation or the Pods tell."""
     mode = (service.get("status") or {}).get("deploymentMode") or annotation(service, MODE)
     if mode:
         return mode in REVISIONED
@@ -62,17 +62,17 @@ async def _workload(turn: Turn, target: Manifest) -> Acted:
         template = {"metadata": {"annotations": {RESTARTED_AT: turn.time}}}
         target = await turn.patch(target, {"spec": {"template": template}}, {})
     if not turn.entry.waits:
-        return Acted("its Pods are being replaced by a rolling update")
+        return Acted("a rolling update replaces its Pods")
     return _rolled_out(target)
 
 
 async def _service(turn: Turn, target: Manifest) -> Acted:
-    """kserve: its own Deployment would be set back; the annotation makes a new revision, or a rolling update."""
+    """kserve: a patched Deployment would be reverted; the annotation causes a new revision or a rolling update."""
     if not turn.is_marked(target):
         await turn.may_patch(target)
         changes = {"spec": {"predictor": {"annotations": {RESTARTED_AT: turn.time}}}}
         await turn.patch(target, changes, {})
-        return Acted("its new Pods are coming", PACE) if turn.entry.waits else Acted("a new revision replaces its Pods")
+        return Acted("waiting for new Pods", PACE) if turn.entry.waits else Acted("a new revision replaces its Pods")
     if not turn.entry.waits:
         return Acted("a new revision replaces its Pods")
     return await _serving(turn, target, turn.cluster)
@@ -80,14 +80,14 @@ async def _service(turn: Turn, target: Manifest) -> Acted:
 
 def _rolled_out(live: Manifest) -> Acted:
     why = rollout(live)
-    return Acted(f"waiting: {why}", PACE) if why else Acted("its Pods were replaced, and are ready")
+    return Acted(f"waiting: {why}", PACE) if why else Acted("all Pods were replaced and are ready")
 
 
 def rollout(live: Manifest) -> str:
-    """k8s: what `kubectl rollout status` looks at; empty when it is done. Raises UserError where it is stuck."""
+    """k8s: the checks of `kubectl rollout status`; "" when done. Raises UserError if the rollout is stuck."""
     spec, status = live.get("spec") or {}, live.get("status") or {}
     if int(status.get("observedGeneration") or 0) < int(live["metadata"].get("generation") or 0):
-        return "its controller has not seen it yet"
+        return "the controller has not observed the change yet"
     if live["kind"] == "DaemonSet":
         wanted, updated, ready = (
             int(status.get(name) or 0)
@@ -98,11 +98,11 @@ def rollout(live: Manifest) -> str:
         updated, ready = int(status.get("updatedReplicas") or 0), _ready(live["kind"], status)
     for each in status.get("conditions") or ():
         if each.get("type") == "Progressing" and each.get("reason") == "ProgressDeadlineExceeded":
-            raise UserError(f"{called(live)}: its new Pods do not become ready; those that are left keep serving")
+            raise UserError(f"{called(live)}: the new Pods do not become ready; the old Pods keep serving")
     if updated < wanted:
-        return f"{updated} of {wanted} Pods are new"
+        return f"{updated} of {wanted} Pods are updated"
     if live["kind"] == "Deployment" and int(status.get("replicas") or 0) > updated:
-        return "the last old Pods are going"
+        return "old Pods are terminating"
     return "" if ready >= wanted else f"{ready} of {wanted} Pods are ready"
 
 
@@ -118,11 +118,11 @@ async def _serving(turn: Turn, service: Manifest, cluster: Cluster) -> Acted:
     model = status.get("modelStatus") or {}
     if model.get("transitionStatus") in ("BlockedByFailedLoad", "InvalidSpec"):
         failure = (model.get("lastFailureInfo") or {}).get("message") or model["transitionStatus"]
-        raise UserError(f"{called(service)}: its new model does not load: {failure}; the one before keeps serving")
+        raise UserError(f"{called(service)}: the new model does not load: {failure}; the old one keeps serving")
     is_new = observed >= int(service["metadata"].get("generation") or 0)
     at = (service.get("spec") or {}).get("predictor", {}).get("annotations", {}).get(RESTARTED_AT)
     pods = await eviction.labelled(service, f"{OF_SERVICE}={turn.entry.name}", cluster)
     fresh = [pod for pod in pods if annotation(pod, RESTARTED_AT) == at and eviction.is_ready(pod)]
     if is_new and fresh and ready.get("status") == "True":
-        return Acted("its Pods were replaced, and it is Ready")
+        return Acted("all Pods were replaced and it is Ready")
     return Acted(f"waiting until it is Ready: {ready.get('message') or ready.get('reason') or 'not yet'}", PACE)

@@ -1,7 +1,7 @@
-"""A trial of the new model while the old one serves.
+"""Tests a new model in a trial Pod while the old one keeps serving.
 
-In: an InferenceService with Pods, a probe. Out: one more Pod, made as they are, that no Service leads to; when it is
-ready and answers it is taken away, and the restart begins. Never: lets an old Pod go before that.
+In: an InferenceService with Pods, a probe. Out: one more Pod, created like the others, that no Service selects; when it
+is ready and answers the probe, it is deleted and the restart begins. Never: lets an old Pod go before that.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ from argosy.kube.objects import Manifest
 SECONDS: Final = 10.0
 SPARE: Final = 60
 PLAYED: Final = "simulated://"
-TOKENS: Final = "kube-api-access-"  # k8s: the volume that admission adds to every Pod
+TOKENS: Final = "kube-api-access-"  # k8s: prefix of the token volume that admission adds to every Pod
 OF_A_PLACE: Final = ("nodeName", "hostname", "subdomain", "ephemeralContainers")
 
 
 async def tried(turn: Turn, service: Manifest, pods: Sequence[Manifest]) -> Acted | None:
-    """None: it was tried, and is good. Raises UserError where it is not, and the old Pods stay."""
+    """None if the trial succeeded. Raises UserError if it failed; the old Pods stay."""
     if turn.record.get("tried"):
         await end(turn, service)
         return None
     pattern = next((pod for pod in pods if is_ready(pod) and _is_predictor(pod)), None)
     live = await turn.cluster.get(_key(turn, service))
     if live is None and pattern is None:
-        return None  # nothing serves that could be harmed
+        return None  # nothing is serving that could break
     if live is None:
         assert pattern is not None
         namespace = service["metadata"]["namespace"]
         await permission.check(turn.job, Wish("create", "", "pods", namespace), turn.cluster)
         await turn.cluster.create(trial(turn, service, pattern), manager=MANAGER)
-        return Acted("trying the new model in a Pod of its own", PACE)
+        return Acted("testing the new model in a trial Pod", PACE)
     if (live.get("status") or {}).get("phase") in OVER:
-        raise UserError(f"the Pod that tried the new model ended ({_said(live)}); the old Pods keep serving")
+        raise UserError(f"the trial Pod of the new model ended ({_said(live)}); the old Pods keep serving")
     if not is_ready(live):
-        return Acted(f"trying the new model: {_said(live)}", PACE)
+        return Acted(f"testing the new model: {_said(live)}", PACE)
     assert turn.entry.probe is not None
     await _probe(turn.entry.probe, live)
-    return Acted("the new model answers", SOON, {"tried": True})
+    return Acted("the new model responds", SOON, {"tried": True})
 
 
 async def end(turn: Turn, service: Manifest) -> None:
@@ -66,7 +66,7 @@ async def take_away(key: ResourceKey, cluster: Cluster) -> None:
 
 
 def _is_predictor(pod: Manifest) -> bool:
-    """kserve: transformers and explainers carry the same label, and hold no model."""
+    """kserve: transformers and explainers have the same label, but no model."""
     return bool((pod["metadata"].get("labels") or {}).get("component", "predictor") == "predictor")
 
 
@@ -79,13 +79,13 @@ def key_for(namespace: str, service: str, mark: str) -> ResourceKey:
 
 
 def trial(turn: Turn, service: Manifest, pattern: Manifest) -> Manifest:
-    """Without their labels no Service leads to it, and no controller counts it among its own."""
+    """Without the labels, no Service selects the Pod and no controller adopts it."""
     spec: dict[str, Any] = {name: value for name, value in pattern["spec"].items() if name not in OF_A_PLACE}
     spec["volumes"] = [each for each in spec.get("volumes") or () if not each["name"].startswith(TOKENS)]
     for kind in ("containers", "initContainers"):
         if spec.get(kind):
             spec[kind] = [_without_token(each) for each in spec[kind]]
-    spec["activeDeadlineSeconds"] = int(turn.entry.timeout) + SPARE  # whoever dies meanwhile leaves nothing that runs
+    spec["activeDeadlineSeconds"] = int(turn.entry.timeout) + SPARE  # if this process dies, the Pod still ends
     key = _key(turn, service)
     metadata: dict[str, Any] = {
         "name": key.name,
@@ -93,7 +93,7 @@ def trial(turn: Turn, service: Manifest, pattern: Manifest) -> Manifest:
         "labels": {NOTEBOOK_RUN: turn.mark},
         "annotations": dict(pattern["metadata"].get("annotations") or {}),
     }
-    if key.namespace == turn.job.namespace:  # k8s: an owner is of the same namespace
+    if key.namespace == turn.job.namespace:  # k8s: owners must be in the same namespace
         owner = {"apiVersion": API_VERSION, "kind": KIND.kind, "name": turn.job.name, "uid": turn.job.uid}
         metadata["ownerReferences"] = [owner]
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
@@ -113,19 +113,19 @@ async def _probe(probe: Probe, pod: Manifest) -> None:
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
-        raise TransientError("the Pod that tries the new model has no address yet") from None
-    if address.is_link_local:  # where clouds keep credentials of machines
-        raise UserError(f"{host} is no address of a Pod; see who wrote it into the status")
+        raise TransientError("the trial Pod of the new model has no IP yet") from None
+    if address.is_link_local:  # cloud metadata addresses
+        raise UserError(f"{host} is not a Pod IP; check the status of the Pod")
     shown = f"[{host}]" if address.version == 6 else host
     answered = await asyncio.to_thread(ask, f"http://{shown}:{port}{probe.path}", seconds=SECONDS)
     if answered.code >= 400:
-        raise TransientError(f"the new model answers {answered.code} to {probe.path}")
+        raise TransientError(f"the new model returns {answered.code} for {probe.path}")
     if probe.contains and probe.contains not in answered.body.decode(errors="replace"):
-        raise TransientError(f"the new model's answer to {probe.path} does not contain {probe.contains!r}")
+        raise TransientError(f"the response of the new model to {probe.path} does not contain {probe.contains!r}")
 
 
 def _is_played(pod: Manifest) -> bool:
-    """What the sandbox only plays has an address that leads nowhere, or worse, to somebody else."""
+    """True if the sandbox only simulates the Pod: its IP leads nowhere, or to another process."""
     containers = (pod.get("status") or {}).get("containerStatuses") or ()
     return any(str(each.get("containerID") or "").startswith(PLAYED) for each in containers)
 
@@ -137,4 +137,4 @@ def _said(pod: Manifest) -> str:
         found = state.get("waiting") or (each.get("lastState") or {}).get("terminated") or {}
         if found.get("reason"):
             return f"{found['reason']} {found.get('message', '')}".strip()
-    return f"its Pod is {status.get('phase') or 'Pending'}"
+    return f"the Pod is {status.get('phase') or 'Pending'}"

@@ -1,6 +1,6 @@
-"""One trigger's turn: what is known while it is carried out, and what may come of it.
+"""Context and result of one trigger execution.
 
-In: an entry, its record. Out: values for the parts that act. Never: acts itself, but for one guarded patch.
+In: an entry, its record. Out: values for the modules that act. Never: acts itself, except for one guarded patch.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ SOON, PACE = 0.05, 1.0
 
 @dataclass(frozen=True)
 class Acted:
-    """`again` in so many seconds; None: it is done. `fields` are added to the record before anything else is done."""
+    """Result of a step. `again`: seconds until the next step, None when done. `fields` are stored before the next
+    step.
+    """
 
     message: str
     again: float | None = None
@@ -40,10 +42,10 @@ class Turn:
     job: Job
     record: Record
     mark: str
-    plural: str  # of the target's kind
+    plural: str  # plural of the target's kind
     cluster: Cluster
     now: datetime
-    has_acted: bool = False  # in this very turn
+    has_acted: bool = False  # in this execution
 
     @property
     def time(self) -> str:
@@ -51,18 +53,18 @@ class Turn:
 
     async def may_patch(self, target: Manifest) -> None:
         key = key_of(target)
-        await permission.check(
-            self.job, Wish("patch", key.group, self.plural, key.namespace, key.name), self.cluster
-        )
+        await permission.check(self.job, Wish("patch", key.group, self.plural, key.namespace, key.name), self.cluster)
 
     def is_marked(self, target: Manifest) -> bool:
-        """Whether this very trigger was carried out on it, if by a process that could not say so any more."""
+        """True if this trigger was already executed on the target, possibly by a process that died before recording
+        it.
+        """
         return bool(self.record.get("acted")) or self.mark in _marks(target)
 
     async def patch(self, target: Manifest, changes: Mapping[str, Any], annotations: Mapping[str, str]) -> Manifest:
-        """Only over what was read, and with the mark, so that nothing is done twice. Raises Conflict.
+        """Patch the version that was read, together with the mark, so that nothing is done twice. Raises Conflict.
 
-        Marks of others may push it out while its end is waited for: so that it was done is recorded too.
+        Marks of other triggers may push this one out while it waits, so the execution is also recorded in the status.
         """
         marks = [*_marks(target), self.mark][-MOST_MARKS:]
         metadata = {

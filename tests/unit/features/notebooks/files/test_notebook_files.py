@@ -329,9 +329,9 @@ def test_parameters_are_what_they_look_like(text: str, value: Any) -> None:
 def test_what_is_typed_wins_over_files(tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text("alpha: 1\nname: x\n")
     assert given([("alpha", "2")], [("raw", "7")], [tmp_path / "p.yaml"]) == {"alpha": 2, "name": "x", "raw": "7"}
-    with pytest.raises(UserError, match="is no name of a parameter"):
+    with pytest.raises(UserError, match="is not a parameter name"):
         given([("a-b", "1")])
-    with pytest.raises(UserError, match="class: is no name of a parameter"):
+    with pytest.raises(UserError, match="class: is not a parameter name"):
         given([("class", "1")])
     (tmp_path / "p.yaml").write_text("- 1\n")
     with pytest.raises(UserError, match="has no parameters"):
