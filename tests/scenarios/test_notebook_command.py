@@ -110,7 +110,7 @@ def test_what_was_shown_is_accepted_and_then_valid(failed: Done, folder: Path) -
 def test_a_file_that_is_no_notebook_does_not_hide_the_faults_of_others(folder: Path) -> None:
     done = typed(folder, "lint", "train.ipynb", "broken.ipynb", "refused.ipynb")
     assert (done.returncode, done.stdout.splitlines()[-1]) == (2, "2 notebooks, 1 remark, 1 that fail")
-    assert "why: broken.ipynb: is no notebook" in done.stderr
+    assert "why: broken.ipynb: is not a notebook" in done.stderr
 
 
 @pytest.mark.tier("all")
@@ -135,7 +135,7 @@ def test_a_notebook_is_valid_if_it_shows_what_it_was_saved_with(folder: Path) ->
     (run,) = json.loads(done.stdout)["items"]
     assert (done.returncode, run["kind"], run["error_category"]) == (1, "NotebookRun", "golden_comparison_failed")
     assert [each["cellIndex"] for each in run["comparison"]["diffs"]] == [3]
-    assert "next: if that is right: argosy notebook accept saved --cells 3" in done.stderr
+    assert "next: if this is intended: argosy notebook accept saved --cells 3" in done.stderr
 
 
 def test_what_blocks_is_refused_before_anything_runs(folder: Path) -> None:
@@ -159,15 +159,15 @@ def test_what_blocks_is_refused_before_anything_runs(folder: Path) -> None:
         3,
         [
             (["run", "missing.ipynb"], "missing.ipynb: cannot be read"),
-            (["run", "broken.ipynb"], "broken.ipynb: is no notebook"),
+            (["run", "broken.ipynb"], "broken.ipynb: is not a notebook"),
             (["run", "train.ipynb", "--golden", "missing.ipynb"], "missing.ipynb: cannot be read"),
             (["run", "train.ipynb", "--timeout", "soon"], "--timeout: invalid duration 'soon'"),
-            (["run", "train.ipynb", "--tolerance", "x"], "--tolerance: 'x' is no number"),
+            (["run", "train.ipynb", "--tolerance", "x"], "--tolerance: invalid number 'x'"),
             (["run", "train.ipynb", "--ignore-pattern", "("], "is not a regular expression"),
-            (["run", "train.ipynb", "--kernel", "nosuch"], "kernel nosuch: is not installed here"),
+            (["run", "train.ipynb", "--kernel", "nosuch"], "kernel nosuch: is not installed"),
             (["run", "train.ipynb", "-p", "a-b", "1"], "a-b: is not a parameter name"),
             (["accept", "other"], "other: has no run"),
-            (["lint", "broken.ipynb"], "broken.ipynb: is no notebook"),
+            (["lint", "broken.ipynb"], "broken.ipynb: is not a notebook"),
         ],
     ),
 )
@@ -230,7 +230,7 @@ def test_a_run_that_is_interrupted_keeps_the_notebook_as_far_as_it_ran_and_its_r
     assert said.splitlines() == [
         "argosy: long.ipynb was interrupted; partial results were saved",
         "why: cell 2: Interrupted: the run was stopped while this cell ran",
-        "next: look at mine.html; a new run begins at the first cell",
+        "next: see mine.html; a new run starts with the first cell",
     ]
     accepted = typed(tmp_path, "accept", "long", "-y")
     assert accepted.returncode == 2 and "its last run failed, so no outputs were accepted" in accepted.stderr

@@ -269,7 +269,7 @@ def test_jobs_are_listed_shown_and_run_again_by_a_command(server: Sandbox, repos
     heads = [rf"-- cell {number}  Success  \S+\n" for number in range(3)]
     assert re.fullmatch(rf"{heads[0]}{heads[1]}one\n{heads[2]}1.0\n", first.out)
     again = argosy("notebook", "trigger", "again", "--wait", *at(server), home=server.folder.parent)
-    assert again.out.splitlines()[0] == "default/again runs once more" and "-- cell 2  Success" in again.out, again.err
+    assert again.out.splitlines()[0] == "default/again runs again" and "-- cell 2  Success" in again.out, again.err
     attempts = stored(server, "again")["status"]["attempts"]
     assert [each["number"] for each in attempts] == [1, 2], attempts
     listed = argosy("notebook", "list", *at(server), home=server.folder.parent)

@@ -100,7 +100,7 @@ def _read_cells(tree: Tree, address: NotebookAddress) -> SourceCells:
 
 
 async def sources_of(asked: Asked, view: RunView) -> SourceCells:
-    """The sources of the run that a page shows; `asked.subject` is its job."""
+    """The sources of the run that a page shows; `request.subject` is its job."""
     if view.attempt is None:
         return SourceCells()
     row, commit = view.row, view.attempt.commit

@@ -1,7 +1,7 @@
 """A NotebookValidationJob as a value.
 
-In: a live manifest. Out: a Job with the documented defaults. Never: raises, whatever the manifest contains (`problems`
-reports errors); changes user fields.
+In: a live manifest. Out: a Job with the documented defaults. Never: raises, whatever the manifest contains
+(`spec_validation` reports errors); changes user fields.
 """
 
 from __future__ import annotations
@@ -268,7 +268,7 @@ def _comparison(spec: Fields, annotations: Mapping[str, str]) -> Fields:
 
 
 def _seconds(text: Any, otherwise: float) -> float:
-    """Invalid durations are reported by `problems`."""
+    """Invalid durations are reported by `spec_validation`."""
     try:
         return seconds_of(str(text)) if text else otherwise
     except UserError:

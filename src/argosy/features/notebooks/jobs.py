@@ -52,7 +52,7 @@ class JobDesk:
         return mark
 
     async def following(self, job: Manifest, *, since: str = "") -> AsyncIterator[Manifest]:
-        """Yield the job now and whenever it changed, until the run is over. `since`: the requested run."""
+        """Yield the job now and whenever it changed, until the run is over. `re_run`: the requested run."""
         seen = ""
         while True:
             live = await self.cluster.get(key_of(job))

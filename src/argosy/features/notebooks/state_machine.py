@@ -189,7 +189,7 @@ def waiting(job: Job, status: Status, message: str, now: datetime) -> Step:
 
 
 def ran(job: Job, status: Status, standing: Standing, now: datetime) -> Step:
-    """`standing` is `absent` only if the run existed before."""
+    """`run_state` is `absent` only if the run existed before."""
     if standing.state == "ended" and standing.outcome is not None:
         return _judged(job, _progressed(status, standing, now, has_begun=True), standing, standing.outcome, now)
     if standing.state in ("lost", "absent", "ended"):

@@ -182,7 +182,7 @@ def conditions(
     now: datetime,
     **more: str,
 ) -> list[Fields]:
-    """All conditions of a phase. `more` are additional conditions with their status, such as GitCloned."""
+    """All conditions of a phase. `more_conditions` are additional conditions with their status, such as GitCloned."""
     is_good, is_bad = phase == SUCCEEDED, phase == FAILED
     wanted = {
         "Ready": _word(is_good),

@@ -85,7 +85,7 @@ async def test_a_run_has_what_its_job_gives_it_and_tells_of_every_cell(at: Desk)
     job = at.job("notebooks/given.ipynb", podConfig={**VOLUMES, **ENV}, parameters={"rate": 0.5})
     outcome = await at.outcome(job)
     assert outcome.category == "dependency_install_failed"
-    assert outcome.message.startswith("cell 2: ModuleNotFoundError: No module named 'not_here_at_all'; no image is")
+    assert outcome.message.startswith("cell 2: ModuleNotFoundError: No module named 'not_here_at_all'; local runs")
     assert not outcome.retriable
     standing = await at.runs.look(job, _first(job), at.context)
     assert [cell["status"] for cell in standing.cells] == ["Success", "Success", "Failure", "Skipped"]
@@ -159,13 +159,13 @@ async def test_runs_wait_for_their_turn(tmp_path: Path) -> None:
     [
         ({"notebook": {"git": {"url": "https://git.example.com/notebooks.git", "ref": "no-such"}, "path": "a.ipynb"}},
          "no-such", False),
-        ({"notebook": {"git": {"url": "file:///etc", "ref": "main"}, "path": "a.ipynb"}}, "not a readable", False),
-        ({}, "there is no file a.ipynb at this revision; correct spec.notebook.path", False),
+        ({"notebook": {"git": {"url": "file:///etc", "ref": "main"}, "path": "a.ipynb"}}, "may be read", False),
+        ({}, "file a.ipynb not found at this revision; correct spec.notebook.path", False),
         ({"podConfig": {"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "no", "key": "k"}}}]},
-          "path": "notebooks/good.ipynb"}, "Secret no: is not there; create it", True),
+          "path": "notebooks/good.ipynb"}, "Secret no: not found; create it", True),
         ({"podConfig": {"volumes": [{"name": "m", "emptyDir": {}}],
                         "volumeMounts": [{"name": "m", "mountPath": "/usr/lib/x"}]},
-          "path": "notebooks/good.ipynb"}, "cannot be confined", True),
+          "path": "notebooks/good.ipynb"}, "cannot confine the notebook", True),
     ],
 )  # fmt: skip
 async def test_what_cannot_begin_says_why_and_whether_to_try_again(
@@ -182,7 +182,7 @@ async def test_without_what_a_kernel_needs_a_run_says_what_to_install(
     monkeypatch.setattr("argosy.features.notebooks.requirements.NEEDED", ("nbformat", "not_here_at_all"))
     outcome = await at.outcome(at.job("notebooks/good.ipynb"))
     advice = "pip install 'argosy[notebooks]'"
-    assert outcome.message == f"not_here_at_all: not installed, and needed to run notebooks; {advice}"
+    assert outcome.message == f"not_here_at_all: not installed, but required to run notebooks; {advice}"
     assert (outcome.passed, outcome.retriable, outcome.category) == (False, False, "environment_setup_failed")
 
 
@@ -191,7 +191,7 @@ async def test_init_containers_run_before_the_notebook_in_the_same_place(at: Des
     init = {"name": "prepare", "command": ["sh", "-c", script], "env": [{"name": "WORD", "value": "first"}]}
     pod = {**VOLUMES, "initContainers": [init], "env": [{"name": "CODE", "value": "3"}]}
     outcome = await at.outcome(at.job("notebooks/good.ipynb", podConfig=pod))
-    assert outcome.message == "init container prepare: ended with 3: /workspace\nno; correct its command"
+    assert outcome.message == "init container prepare: exited with 3: /workspace\nno; correct its command"
     assert (at.folder / "volumes" / NAMESPACE / "models" / "out").read_text() == "first\n"
 
 
@@ -219,5 +219,5 @@ async def _head(at: Desk) -> str:
 def test_the_key_of_a_namespace_is_no_path() -> None:
     from argosy.features.notebooks.local_runs.records import folder_of
 
-    with pytest.raises(ValueError, match="is no name of a folder"):
+    with pytest.raises(ValueError, match="cannot be used as a folder name"):
         folder_of(Path("/data"), ResourceKey("g", "K", "..", "x"), None)

@@ -124,7 +124,7 @@ async def test_without_anything_that_builds_a_job_fails_with_its_time_and_events
         await at.apply(building())
         status = await at.ends()
         await at.told("BuildFailed", "ValidationFailed")
-    assert status["message"].startswith("Build failed: this cluster has no BuildConfig.build.openshift.io; take")
+    assert status["message"].startswith("Build failed: the cluster does not serve BuildConfig.build.openshift.io; use")
     assert (status["completionTime"], condition(status, "Failed")["reason"]) == (
         status["buildStatus"]["completionTime"], "BuildFailed",
     )  # fmt: skip
@@ -247,7 +247,7 @@ def test_requirements_are_looked_for_beside_the_notebook_first() -> None:
         (["requirements.txt"], "fail", 0, "pip install --no-cache-dir -r requirements.txt"),
         (["notebooks/requirements.txt", "requirements.txt"], "fail", 0, "-r notebooks/requirements.txt"),
         ([], "warn", 0, "WARNING: no requirements found in notebooks/requirements.txt, requirements.txt"),
-        ([], "fail", 1, "there are no requirements in"),
+        ([], "fail", 1, "no requirements found in"),
     ],
 )
 def test_what_the_build_does_follows_from_the_files_and_the_fallback(

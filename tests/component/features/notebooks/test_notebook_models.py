@@ -112,7 +112,7 @@ async def test_a_platform_that_is_not_here_is_said_to_be_missing(cluster: Embedd
         await at.becomes(lambda status: status["modelValidationResult"])
         clock.leap(301.0)
         status = await at.ends()
-    assert "the platform seldon is not here" in status["message"]
+    assert "platform seldon not found in the cluster" in status["message"]
     assert status["modelValidationResult"]["cleanEnvironmentCheck"]["platformAvailable"] is False
 
 
@@ -154,9 +154,9 @@ async def test_a_prediction_is_really_asked_for_and_compared(cluster: EmbeddedCl
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        ({"predictions": [0.6]}, "the answer is not as expected (tolerance 0.01)"),
-        ({"predictions": [0.5, 0.5]}, "the answer is not as expected"),
-        (None, "answers 404"),
+        ({"predictions": [0.6]}, "the prediction differs from the expected output (tolerance 0.01)"),
+        ({"predictions": [0.5, 0.5]}, "the prediction differs from the expected output"),
+        (None, "returns 404"),
     ],
 )
 async def test_a_wrong_prediction_fails_the_job(cluster: EmbeddedCluster, answer: Any, said: str) -> None:
@@ -184,7 +184,7 @@ async def test_a_model_without_an_address_cannot_be_asked_and_says_so(cluster: E
         await serve(at, READY)
         await at.apply(asking(predictionValidation=ASKED))
         status = await at.becomes(lambda status: status["modelValidationResult"])
-    assert "says nowhere how it is reached" in status["modelValidationResult"]["message"]
+    assert "has no address" in status["modelValidationResult"]["message"]
 
 
 async def test_a_platform_of_one_s_own_is_asked_where_it_says(cluster: EmbeddedCluster) -> None:
@@ -205,7 +205,7 @@ async def test_a_malformed_address_in_a_status_is_said(cluster: EmbeddedCluster)
         await serve(at, {**READY, "url": "http://["})
         await at.apply(asking(predictionValidation=ASKED))
         status = await at.becomes(lambda status: status["modelValidationResult"])
-    assert "'http://[' is no address of a model" in status["modelValidationResult"]["message"]
+    assert "'http://[' is not a model address" in status["modelValidationResult"]["message"]
 
 
 async def test_a_status_cannot_send_the_operator_to_where_clouds_keep_credentials(cluster: EmbeddedCluster) -> None:
@@ -213,7 +213,7 @@ async def test_a_status_cannot_send_the_operator_to_where_clouds_keep_credential
         await serve(at, {**READY, "url": "http://169.254.169.254/latest"})
         await at.apply(asking(predictionValidation=ASKED))
         status = await at.becomes(lambda status: status["modelValidationResult"])
-    assert "169.254.169.254 is no address of a model" in status["modelValidationResult"]["message"]
+    assert "169.254.169.254 is not a model address" in status["modelValidationResult"]["message"]
     assert [_is_of_the_machine(host) for host in ("fe80::1", "metadata", "127.0.0.1", "a.svc")] == [
         True,
         True,

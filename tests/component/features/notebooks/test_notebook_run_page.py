@@ -112,7 +112,7 @@ async def test_a_commit_that_is_gone_is_told(tmp_path: Path, repository: Reposit
     manifest = job(repository, commit="d" * 40)
     async with watched_site(tmp_path, [project(), application(), manifest]) as site:
         found, html = await shown(site, manifest)
-    assert found["source_note"].startswith("The sources cannot be read:") and "dddddddd" in found["source_note"]
+    assert found["source_note"].startswith("Cannot read the sources:") and "dddddddd" in found["source_note"]
     assert "said nothing" not in html
     assert html.count("No output") == 1  # cell 2 ran and printed nothing; cell 0 was not run
 

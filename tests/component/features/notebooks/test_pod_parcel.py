@@ -196,7 +196,7 @@ def test_an_image_without_a_kernel_is_told_as_such(tmp_path: Path) -> None:
     code, said, told = run_archive(tmp_path, {"order": {"notebook": "a.ipynb"}}, "-S", "-E")
     assert code == 2, said
     assert told["error_category"] == "dependency_install_failed"
-    assert "the image has no nbclient" in told["error"]
+    assert "the image lacks nbclient" in told["error"]
 
 
 def test_an_errand_that_cannot_be_read_is_told_as_such(tmp_path: Path) -> None:
@@ -247,12 +247,12 @@ def test_what_is_fetched_may_be_written_by_another_user(tmp_path: Path, host: Gi
 
 @pytest.mark.parametrize(("ref", "file", "code", "words"), [
     ("nowhere", "train.ipynb", NO_REVISION, "couldn't find remote ref nowhere"),
-    pytest.param("0123456789abcdef0123456789abcdef01234567", "train.ipynb", NO_REVISION, "there is no revision",
+    pytest.param("0123456789abcdef0123456789abcdef01234567", "train.ipynb", NO_REVISION, "01234567 not found",
                  marks=pytest.mark.tier("all")),
-    ("main", "missing.ipynb", NO_FILE, "there is no file missing.ipynb at"),
+    ("main", "missing.ipynb", NO_FILE, "file missing.ipynb not found at"),
     ("main", "../repo/train.ipynb", NO_FILE, "is outside of the repository"),
-    ("--upload-pack=touch here", "train.ipynb", NO_REVISION, "begins with a dash"),
-    ("main:refs/heads/here", "train.ipynb", NO_REVISION, "is no branch, tag or commit"),
+    ("--upload-pack=touch here", "train.ipynb", NO_REVISION, "starts with a dash"),
+    ("main:refs/heads/here", "train.ipynb", NO_REVISION, "is not a branch, tag or commit"),
     pytest.param("main; touch here", "train.ipynb", NO_REVISION, "", marks=pytest.mark.tier("all")),
     ("$(touch here)", "train.ipynb", NO_REVISION, ""),
 ])  # fmt: skip
@@ -306,7 +306,7 @@ def test_credentials_are_not_told_to_another_host(tmp_path: Path, repository: Re
 @pytest.mark.parametrize(("files", "words"), [
     ({}, "neither ssh-privatekey nor username"),
     ({"username": "robot"}, "neither ssh-privatekey nor username"),
-    ({"ssh-privatekey": "a key"}, "the keys of Git hosts are not known"),
+    ({"ssh-privatekey": "a key"}, "no SSH host keys are known"),
 ])  # fmt: skip
 def test_a_secret_that_cannot_be_used_is_told(tmp_path: Path, files: dict[str, str], words: str) -> None:
     secret = tmp_path / "secret"

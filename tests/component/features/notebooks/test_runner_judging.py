@@ -71,7 +71,7 @@ def test_what_went_wrong_silently_is_in_the_results_with_the_index_of_its_cell(j
 
 
 def test_the_level_decides_what_counts(judged: Any) -> None:
-    assert judged[0]["error"] == "cell 8: gave 3, expected at most 2"
+    assert judged[0]["error"] == "cell 8: returned 3, expected at most 2"
     assert judged[0]["error_category"] == "validation_findings"
 
 

@@ -96,7 +96,9 @@ def test_a_flood_is_cut_and_the_executed_notebook_stays_small(done: Any, folder:
     out = nbformat.read(folder / "out.ipynb", 4)
     [stream] = out.cells[5].outputs
     assert (1 << 20) <= len(stream.text.encode()) < (1 << 20) + 200
-    assert stream.text.endswith("(cut: a cell may give 1048576 bytes of output, a notebook 10485760)\n")
+    assert stream.text.endswith(
+        "(truncated: the limit is 1048576 bytes of output per cell and 10485760 per notebook)\n"
+    )
 
 
 def test_cells_run_beside_their_notebook(done: Any, folder: Path) -> None:
@@ -139,7 +141,7 @@ def test_what_was_saved_with_a_cell_passes_for_nothing_that_it_gave_now(folder: 
     heard = Heard().hear(run(order, folder).stdout.splitlines())
     assert heard.results is not None
     assert [cell["status"] for cell in heard.results["cells"]] == ["succeeded", "succeeded", "skipped"]
-    assert heard.results["error"].startswith("cell 0: gives stdout; it was saved with text/html")
+    assert heard.results["error"].startswith("cell 0: has output types stdout; it was saved with text/html")
     assert heard.results["remarks"] == ["cell 1: called sys.exit(0), so later cells did not run"]
     assert [len(cell.outputs) for cell in nbformat.read(folder / "left.ipynb", as_version=4).cells] == [1, 0, 0]
 
@@ -168,9 +170,9 @@ def test_a_notebook_that_is_not_run_for_its_source_shows_all_its_cells_as_skippe
     ("content", "said"),
     [
         pytest.param(None, "cannot be read", marks=pytest.mark.tier("all")),
-        ("{", "is no notebook"),
+        ("{", "is not a notebook"),
         ("version https://git-lfs.github.com/spec/v1\noid sha256:a\nsize 1\n", "is a Git LFS pointer"),
-        pytest.param('{"cells": 1, "nbformat": 4}', "is no notebook", marks=pytest.mark.tier("all")),
+        pytest.param('{"cells": 1, "nbformat": 4}', "is not a notebook", marks=pytest.mark.tier("all")),
     ],
 )
 def test_what_is_no_notebook_is_named(tmp_path: Path, content: str | None, said: str) -> None:

@@ -223,7 +223,7 @@ async def test_the_old_pod_goes_only_after_a_new_one_has_answered_the_probe(
     with served(answers) as port:
         await cluster.create(serving_pod(port))
         await becomes_ready(cluster, "old")
-        async with at_work(cluster) if answers else too_late(cluster, "answers 503") as at:
+        async with at_work(cluster) if answers else too_late(cluster, "returns 503") as at:
             await at.apply(training(entry("InferenceService", probe=probe, timeout="1h")))
             made_for_it = await until(lambda: trial_pod(cluster))
             assert (await get(cluster, old))["metadata"].get("deletionTimestamp") is None
@@ -237,9 +237,9 @@ async def test_the_old_pod_goes_only_after_a_new_one_has_answered_the_probe(
         left = await cluster.get(old)
     is_gone = left is None or bool(left["metadata"].get("deletionTimestamp"))
     if answers:
-        assert (state, said, is_gone) == ("Succeeded", "its Pod was replaced", True)
+        assert (state, said, is_gone) == ("Succeeded", "1 Pod was replaced", True)
     else:
-        assert (state, said, is_gone) == ("Failed", "the new model answers 503 to /v1/models/web", False)
+        assert (state, said, is_gone) == ("Failed", "the new model returns 503 for /v1/models/web", False)
 
 
 async def test_a_new_run_takes_the_trial_of_the_last_one_away(cluster: EmbeddedCluster) -> None:
@@ -267,5 +267,5 @@ async def test_a_simulated_model_is_tried_and_then_replaced(cluster: EmbeddedClu
             await at.apply(training(entry("InferenceService", probe="/v1/models/web", waitFor="Ready")))
             status = await all_done(at)
         after = await sims.pods_become(lambda pods: len(pods) == 1, **label)
-    assert states(status) == [("Succeeded", "its Pod was replaced")]
+    assert states(status) == [("Succeeded", "1 Pod was replaced")]
     assert not uids(before) & uids(after)

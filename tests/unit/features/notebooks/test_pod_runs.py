@@ -133,7 +133,7 @@ def test_cells_are_told_while_the_notebook_runs() -> None:
     (ended(137), "infrastructure_error", True, "was killed (exit code 137)"),
     (ended(143), "infrastructure_error", True, "was killed (exit code 143)"),
     (ended(127), "environment_setup_failed", False, "must contain python3"),
-    (ended(128, "exec failed", reason="StartError"), "environment_setup_failed", False, "must contain python3: exec failed"),
+    (ended(128, "exec failed", reason="StartError"), "environment_setup_failed", False, "contain python3: exec failed"),
     (ended(10, "fatal: Authentication failed", "git-clone"), "git_authentication_failed", False, "git-clone: fatal"),
     (ended(11, "couldn't find remote ref x", "git-clone"), "git_clone_failed", False, "remote ref x"),
     (ended(12, "Could not resolve host", "git-clone"), "git_clone_failed", True, "Could not resolve"),

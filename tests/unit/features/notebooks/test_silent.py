@@ -344,7 +344,8 @@ def test_output_types_are_those_that_were_saved_where_that_is_checked() -> None:
     plain = {**saved, "outputs": [{"output_type": "stream", "name": "stdout", "text": "x"}]}
     judge = Watch({"cells": [saved]}, Validation.of({"checkOutputTypes": True}))
     assert judge.after(0, saved, "") == []
-    assert [each.message for each in judge.after(0, plain, "")] == ["has output types stdout; it was saved with image/png"]
+    messages = [each.message for each in judge.after(0, plain, "")]
+    assert messages == ["has output types stdout; it was saved with image/png"]
 
 
 # -- levels ----------------------------------------------------------------------------------------------------------

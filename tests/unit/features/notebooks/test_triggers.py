@@ -246,7 +246,7 @@ async def test_a_running_operation_is_awaited_and_a_failed_sync_is_told(cluster:
     await cluster.create({**application(), "operation": {"sync": {"revision": "abc"}}})
     async with at_work(cluster) as at:
         await at.apply(training(entry("Application", "sync", "serving", waitFor="Ready")))
-        await at.becomes(lambda status: "present operation" in status["triggers"][0]["message"])
+        await at.becomes(lambda status: "current operation" in status["triggers"][0]["message"])
         assert (await get(cluster, app))["operation"] == {"sync": {"revision": "abc"}}
         await cluster.patch(app, {"operation": None})
 

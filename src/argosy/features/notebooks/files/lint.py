@@ -73,7 +73,7 @@ class Remark:
 
 
 def lint(file: str, notebook: Notebook, validation: Validation, given: Sequence[str] = ()) -> list[Remark]:
-    """`given`: names of parameters that will be set."""
+    """`parameter_names`: names of parameters that will be set."""
     reading = Reading.of(notebook)
     found = [
         *_syntax(reading),

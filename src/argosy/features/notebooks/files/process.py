@@ -31,7 +31,7 @@ Event = dict[str, Any]
 
 
 def play(order: str) -> Generator[Event]:
-    """`order` is the run request as JSON. Raises UserError if it is invalid.
+    """`request_json` is the run request as JSON. Raises UserError if it is invalid.
 
     Ctrl-C ends the run, not this process: the runner still reports its results. Raises KeyboardInterrupt if there are
     none.

@@ -22,7 +22,7 @@ STRATEGIES: Final = {"s2i": openshift, "tekton": tekton}
 
 class ImageBuilds:
     async def look(self, job: Job, mark: str, context: Context) -> BuildStanding:
-        """`mark` identifies this run; builds of earlier runs are deleted first."""
+        """`run_id` identifies this run; builds of earlier runs are deleted first."""
         assert job.build is not None
         strategy, cluster = STRATEGIES[job.build.strategy], context.cluster
         if strategy.KIND not in await cluster.kinds():

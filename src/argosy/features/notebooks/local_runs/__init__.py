@@ -1,7 +1,7 @@
 """Backend that runs notebooks as confined local processes next to the embedded cluster.
 
-In: jobs. Out: the state of their runs. Never: leaves a process after `beside` or this process ends; gives notebook code
-more access than its job has.
+In: jobs. Out: the state of their runs. Never: leaves a process after `open_backend` or this process ends; gives
+notebook code more access than its job has.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from argosy.kube.names import ResourceKey
 
 
 class LocalRuns:
-    """Implements RunBackend. `beside` must be active."""
+    """Implements RunBackend. `open_backend` must be active."""
 
     def __init__(self) -> None:
         self._place: Path | None = None

@@ -71,7 +71,7 @@ async def _needed(kind: str, reference: Mapping[str, Any], read: Read) -> Manife
 
 
 async def mounts_of(job: Job, own: Path, claims: Path, read: Read) -> list[Mounted]:
-    """`own` is a folder of the run, for volumes that are not claims."""
+    """`run_folder` is a folder of the run, for volumes that are not claims."""
     volumes = {each.name: each for each in job.volumes}
     folders: dict[str, Path] = {}
     found: list[Mounted] = []

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 class LocalPods:
-    """Implements Controller and SomeLogs. The memory only prevents recreating a Pod that a user deleted."""
+    """Implements Controller and SelectivePodLogReader. Remembers created Pods, so that deleted ones stay deleted."""
 
     name = "notebook-pods"
 

@@ -48,7 +48,7 @@ log = logging.getLogger(__name__)
 
 
 class Life:
-    """A local run of a job; ends by itself or by `end`."""
+    """A local run of a job; ends by itself or by `stop`."""
 
     def __init__(self, job: Job, run: RunKey, record: Record, claims: Path, sources: Sources, slots: Slots) -> None:
         self._job, self._record, self._claims, self._sources, self._slots = job, record, claims, sources, slots

@@ -74,7 +74,7 @@ class Events:
 
 @dataclass
 class Heard:
-    """State of a run, built from its event lines. Lines that are not events are kept in `strange`."""
+    """State of a run, built from its event lines. Lines that are not events are kept in `unknown_lines`."""
 
     total: int = 0
     code: int = 0

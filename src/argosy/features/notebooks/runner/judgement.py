@@ -20,7 +20,7 @@ Tell = Callable[[Mapping[str, Any]], None]
 
 
 class Judge:
-    """Validates a run; `tell` receives each finding as soon as it exists."""
+    """Validates a run; `on_finding` receives each finding as soon as it exists."""
 
     def __init__(
         self,

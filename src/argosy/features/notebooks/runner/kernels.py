@@ -85,7 +85,7 @@ def check_language(metadata: Mapping[str, Any], name: str) -> None:
 
 
 def environment(folder: Path, given: Mapping[str, str]) -> dict[str, str]:
-    """The runner's environment and `given`, with IPython's files in the folder of the run."""
+    """The runner's environment and `variables`, with IPython's files in the folder of the run."""
     return {
         **os.environ,
         **given,

@@ -60,7 +60,7 @@ class Watch:
         )
 
     def after(self, index: int, cell: Cell, said: str) -> list[Finding]:
-        """Check a cell that has its outputs; `said` is the kernel's reply to the question, "" if none was asked."""
+        """Check a cell that has its outputs; `reply` is the kernel's reply to the question, "" if none was asked."""
         answered = silent_failures.answer(said)
         self._is_known = bool(answered) if self._has_asked else self._is_known
         found = list(silent_failures.shown_by_cell(index, cell, answered.get("exit"), self._validation))

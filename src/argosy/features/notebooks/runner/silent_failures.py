@@ -52,7 +52,7 @@ _SHORT: Final = 160
 def question(names: Mapping[str, object], *, is_known: bool = False) -> str:
     """Build a Python expression for `user_expressions` of the cell itself: it adds no cell, no count and no name.
 
-    The probe stays in the kernel as a module, because loading it takes longer than calling it; `is_known`: it is
+    The probe stays in the kernel as a module, because loading it takes longer than calling it; `is_probe_loaded`: it is
     loaded.
     """
     who = f"__import__('sys').modules[{PROBE!r}]" if is_known else _introduced()

@@ -27,9 +27,7 @@ SOON, PACE = 0.05, 1.0
 
 @dataclass(frozen=True)
 class Acted:
-    """Result of a step. `again`: seconds until the next step, None when done. `fields` are stored before the next
-    step.
-    """
+    """Result of a step. `requeue_seconds`: None when done. `fields` are stored before the next step."""
 
     message: str
     again: float | None = None
