@@ -159,7 +159,7 @@ async def test_runs_wait_for_their_turn(tmp_path: Path) -> None:
     [
         ({"notebook": {"git": {"url": "https://git.example.com/notebooks.git", "ref": "no-such"}, "path": "a.ipynb"}},
          "no-such", False),
-        ({"notebook": {"git": {"url": "file:///etc", "ref": "main"}, "path": "a.ipynb"}}, "may be read", False),
+        ({"notebook": {"git": {"url": "file:///etc", "ref": "main"}, "path": "a.ipynb"}}, "not a readable", False),
         ({}, "file a.ipynb not found at this revision; correct spec.notebook.path", False),
         ({"podConfig": {"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "no", "key": "k"}}}]},
           "path": "notebooks/good.ipynb"}, "Secret no: not found; create it", True),
