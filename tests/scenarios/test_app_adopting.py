@@ -144,7 +144,7 @@ async def test_what_argosy_would_sync_at_once_is_adopted_on_hold_or_not_at_all(p
     before = await place.object()
     said = await place.scene.argosy("app", "adopt", "models", "-y")
     assert said.code == 5
-    assert "ConfigMap/settings: its status says Synced, argosy OutOfSync: /data/a" in said.out
+    assert "ConfigMap/settings: status says Synced, argosy says OutOfSync: /data/a" in said.out
     assert "adopt it with --hold" in said.out
     assert ENGINE not in await place.annotations()
     held = await place.scene.argosy("app", "adopt", "models", "-y", "--hold")
@@ -154,7 +154,7 @@ async def test_what_argosy_would_sync_at_once_is_adopted_on_hold_or_not_at_all(p
     assert await place.object() == before
     back = await place.scene.argosy("app", "hand-back", "models", "-y")
     assert back.code == 5
-    assert "Argo CD knows of no hold" in back.out
+    assert "which Argo CD does not support" in back.out
 
 
 async def test_without_a_yes_nothing_is_moved_and_without_a_name_nothing_is_asked(place: Place) -> None:
@@ -196,7 +196,7 @@ async def test_an_application_set_that_would_undo_it_is_named(place: Place) -> N
     await place.scene.patch_app({"metadata": {"ownerReferences": owner}})
     said = await place.scene.argosy("app", "adopt", "models", "--dry-run")
     assert said.code == 1
-    assert "ApplicationSet all would undo it; add to its spec.preservedFields.annotations" in said.out
+    assert "ApplicationSet all would revert this; add to its spec.preservedFields.annotations" in said.out
     kept = {"preservedFields": {"annotations": [ENGINE, SKIP]}}
     await place.scene.cluster.patch(key, {"spec": kept})
     assert (await place.scene.argosy("app", "adopt", "models", "--dry-run")).code == 0
@@ -229,7 +229,7 @@ async def test_a_sync_that_nobody_takes_up_says_who_delivers(place: Place) -> No
     await place.scene.patch_app({"status": {"operationState": done}})
     said = await place.scene.argosy("app", "sync", "models", "--timeout", "0.5")
     assert said.code == 4
-    told = "nobody has taken the operation up yet; who delivers: Argo CD (StatefulSet argocd/"
+    told = "no controller has started the operation yet; delivered by: Argo CD (StatefulSet argocd/"
     assert told in said.err and "successfully synced" not in said.err
     assert "next: it waits; argosy app wait models" in said.err
 

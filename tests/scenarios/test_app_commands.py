@@ -183,7 +183,7 @@ async def test_where_no_applications_are_known_it_says_what_to_start(desk: Scene
     kind = ResourceKey("apiextensions.k8s.io", "CustomResourceDefinition", "", "applications.argoproj.io")
     await desk.cluster.delete(kind)
     async with asyncio.timeout(HANG_SECONDS):
-        while "does not know Applications" not in (said := await desk.argosy("app", "list")).err:
+        while "does not serve Applications" not in (said := await desk.argosy("app", "list")).err:
             assert said.code in (0, 2)
     assert said.code == 2 and "next: start what delivers them: argosy controller" in said.err
 
@@ -194,7 +194,7 @@ async def test_a_name_that_is_wrong_is_answered_with_the_nearest(desk: Scene) ->
     said = await desk.argosy("app", "get", "model")
     assert said.code == 2
     assert said.err == (
-        "argosy: app get model failed\nwhy: there is no Application 'model' in argocd\nnext: did you mean models?\n"
+        "argosy: app get model failed\nwhy: Application 'model' not found in argocd\nnext: did you mean models?\n"
     )
 
 
@@ -214,7 +214,7 @@ async def test_waiting_too_long_exits_4_and_says_what_is_missing(desk: Scene) ->
     await desk.until(out_of_sync)
     said = await desk.argosy("app", "wait", "models", "--sync", "--timeout", "0.5", "--no-fail-fast")
     assert said.code == 4, said.err
-    assert "timed out after 0.5 s: it is OutOfSync, not Synced" in said.err
+    assert "timed out after 0.5 s: sync status is OutOfSync, not Synced" in said.err
 
 
 async def test_waiting_ends_when_all_is_as_asked(desk: Scene) -> None:

@@ -77,7 +77,7 @@ async def test_an_application_is_created_from_a_file(desk: Scene, tmp_path: Path
 @pytest.mark.tier("all")
 async def test_an_application_that_lacks_a_repository_is_not_written(desk: Scene) -> None:
     said = await desk.argosy("app", "create", "models", "--path", "app")
-    assert said.code == 2 and "no repository is given" in said.err
+    assert said.code == 2 and "no repository given" in said.err
     assert (await desk.argosy("app", "list", "-o", "name")).out.strip() == ""
 
 
@@ -151,7 +151,9 @@ async def test_a_rollback_ends_a_sync_that_failed_and_waits_for_its_next_attempt
     await desk.until(lambda status: "Retrying attempt #1" in status["operationState"]["message"])
     said = await desk.argosy("app", "rollback", "models", "0", *(("--hold",) if held else ()), "--timeout", HANG)
     assert said.code == 0, said.err
-    assert "models: ends the sync that runs, because it cannot succeed: it failed and is tried again: " in said.err
+    assert (
+        "models: terminating the running sync, because it cannot succeed: it failed and will be retried: " in said.err
+    )
     app = await desk.until_over()
     assert app["status"]["operationState"]["phase"] == "Succeeded"
     assert app["status"]["operationState"]["syncResult"]["revision"] != bad
@@ -231,7 +233,7 @@ async def test_a_rollback_with_yes_asks_nothing_and_takes_no_hold_for_granted(
 async def test_a_deployment_that_is_not_in_the_history_is_answered_with_those_that_are(desk: Scene) -> None:
     await twice_delivered(desk)
     said = await desk.argosy("app", "rollback", "models", "7", "--hold")
-    assert said.code == 2 and "there are: 0, 1" in said.err
+    assert said.code == 2 and "existing ones: 0, 1" in said.err
 
 
 @pytest.mark.tier("all")
@@ -315,7 +317,7 @@ async def test_one_resource_is_synced_by_itself_and_a_wrong_one_is_refused(desk:
     assert said.code == 0, said.err
     assert await desk.get("ConfigMap", "more") is not None and await desk.get("ConfigMap", "settings") is None
     said = await desk.argosy("app", "sync", "models", "--resource", ":Secret:*")
-    assert said.code == 2 and "manages nothing like :Secret:*" in said.err
+    assert said.code == 2 and "manages no object like :Secret:*" in said.err
 
 
 @pytest.mark.tier("all")

@@ -72,9 +72,11 @@ async def test_one_that_goes_there_is_compared_there_before_it_is_adopted(tmp_pa
         assert (move.objects, move.compared, move.refusal) == (1, (), "")
         far.sandbox.kill()
         (move,) = await plan_moves(desk, [app], Way.ADOPT, engines)
-        told = "models syncs by itself, and it could not be compared: adopt it with --hold, look at it, and then: "
+        told = (
+            "models syncs by itself, and the comparison failed: adopt it with --hold, check the differences, then run: "
+        )
         assert move.refusal == f"{told}argosy app release models"
-        assert any(each.startswith(f"it could not be compared: {far.server.partition('//')[2]}") for each in move.notes)
+        assert any(each.startswith(f"the comparison failed: {far.server.partition('//')[2]}") for each in move.notes)
 
 
 @pytest.mark.tier("all")

@@ -234,7 +234,7 @@ def test_ctrl_c_ends_it_and_leaves_nothing_behind(
         }  # fmt: skip
         assert "argosy controller" in running.printed and "argosy app sync" not in running.printed
         waited = running.argosy_said("app", "wait", "llmops-dev", "--timeout", "1", code=4)
-        assert "nobody has looked at it yet; does a controller run? argosy controller" in waited
+        assert "not reconciled yet; is a controller running? argosy controller" in waited
         assert "as soon as an engine runs: argosy controller" in running.argosy("demo", "break", "model")
         began = time.monotonic()
         running.end(signal.SIGINT)

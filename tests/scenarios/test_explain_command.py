@@ -165,7 +165,7 @@ async def test_a_name_alone_is_an_applications_and_a_kind_may_stand_before_its_n
     near = await looked_at.argosy("explain", "model")
     assert near.code == 2 and "did you mean models?" in near.err, near
     other = await looked_at.argosy("explain", "settings")
-    assert "there is no Application 'settings'" in other.err and "KIND/NAME" in other.err, other
+    assert "Application 'settings' not found" in other.err and "KIND/NAME" in other.err, other
     many = await looked_at.argosy("explain", "deploy/predictor", ".spec", ".status")
     assert many.code == 2 and "one field at a time" in many.err, many
 

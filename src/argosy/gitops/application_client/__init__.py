@@ -1,4 +1,4 @@
-"""What people do with Applications, over any cluster: read them, ask for syncs, wait, hold, change.
+"""Operations on Applications in any cluster: read, compare, sync, wait, hold, change.
 
-In: a cluster and what was typed. Out: values to show. Never: prints; delivers anything itself: the engine does.
+In: a cluster and the user's input. Out: values to show. Never: prints; applies manifests itself: the engine does that.
 """

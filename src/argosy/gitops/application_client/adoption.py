@@ -1,7 +1,7 @@
-"""Moves Applications from an Argo CD to argosy and back: a plan first, then one write each.
+"""Adoption: moves Applications from Argo CD to argosy and back, after a plan.
 
-In: a desk, Applications, who delivers here. Out: moves, each with what speaks against it. Never: touches what an
-Application manages; moves one while an operation of it is under way.
+In: an ApplicationService, Applications, the delivery engines of the cluster. Out: planned moves, each with the reason
+that forbids it. Never: changes objects that an Application manages; moves an Application during an operation.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from argosy.gitops.application_client.reader import Reader
     from argosy.gitops.reconciler.app_state import Look
 
-MOST_FIELDS: Final = 3  # that are named of an object
+MOST_FIELDS: Final = 3  # fields listed per object
 APPLICATION_SET: Final = GroupKind("argoproj.io", "ApplicationSet")
 ADOPTED: Final[Mapping[str, str]] = {names.ENGINE: ARGOSY, names.SKIP_RECONCILE: "true"}
 
@@ -44,14 +44,14 @@ class Way(enum.StrEnum):
 class Move:
     app: Application
     way: Way
-    now: str  # who delivers it
-    then: str
-    objects: int = 0  # that were compared
-    compared: tuple[str, ...] = ()  # what argosy would tell otherwise than its status does
+    now: str  # current delivery engine
+    then: str  # delivery engine after the move
+    objects: int = 0  # number of compared objects
+    compared: tuple[str, ...] = ()  # objects whose sync status would change
     notes: tuple[str, ...] = ()
     refusal: str = ""
     is_needed: bool = True
-    holds: bool = False  # automated syncs, in the same write
+    holds: bool = False  # holds automated syncs in the same write
 
     def document(self) -> dict[str, Any]:
         return {
@@ -69,19 +69,19 @@ class Move:
 
 @dataclass(frozen=True)
 class _Sight:
-    """What argosy finds, without writing anything."""
+    """Result of argosy's own comparison; nothing is written."""
 
     objects: int = 0
     differing: int = 0
     compared: tuple[str, ...] = ()
-    trouble: str = ""  # why it could not be compared
+    trouble: str = ""  # why the comparison failed
 
 
 def _annotations(app: Application, way: Way) -> dict[str, str]:
     if way is Way.ADOPT:
         return {**app.annotations, **ADOPTED}
     if app.annotations.get(names.ENGINE) != ARGOSY:
-        return dict(app.annotations)  # it was never adopted: a pause is somebody's own
+        return dict(app.annotations)  # never adopted: the user paused it on purpose
     return {name: text for name, text in app.annotations.items() if name not in ADOPTED}
 
 
@@ -89,7 +89,7 @@ async def plan_moves(
     desk: Desk, apps: Sequence[Application], way: Way, engines: Engines, *, holds: bool = False
 ) -> list[Move]:
     from argosy.gitops.application_client.reader import (
-        open_reader,  # late: what follows may be refused before anything is read
+        open_reader,  # late: the plan may be refused before anything is read
     )
 
     runs = await _has_argosy(desk)
@@ -132,24 +132,24 @@ def _syncs_itself(app: Application) -> bool:
 
 
 def _adoption(app: Application, sight: _Sight, *, holds: bool) -> str:
-    """What would be synced at once would not be left alone."""
+    """Refuse if argosy would sync the Application immediately."""
     if holds or not _syncs_itself(app) or not (sight.differing or sight.trouble):
         return ""
-    found = "it could not be compared"
+    found = "the comparison failed"
     if sight.differing:
         found = f"argosy finds {sight.differing} of {objects(sight.objects)} differing"
     release = f"argosy app release {app.name}"
-    return f"{app.name} syncs by itself, and {found}: adopt it with --hold, look at it, and then: {release}"
+    return f"{app.name} syncs by itself, and {found}: adopt it with --hold, check the differences, then run: {release}"
 
 
 def _hand_back(app: Application) -> str:
     if read_hold(app.annotations) is None:
         return ""
-    return f"{app.name} is held, and Argo CD knows of no hold; end it first: argosy app release {app.name}"
+    return f"{app.name} is held, which Argo CD does not support; release it first: argosy app release {app.name}"
 
 
 async def _undone_by_its_set(desk: Desk, app: Application, way: Way) -> str:
-    """argo: the controller of an ApplicationSet takes annotations away that are neither its own nor preserved."""
+    """argo: the ApplicationSet controller removes annotations that it does not template or preserve."""
     owners = mappings(mapping(app.wire.get("metadata")).get("ownerReferences"))
     name = next((str(each.get("name")) for each in owners if each.get("kind") == APPLICATION_SET.kind), "")
     if not name or way is not Way.ADOPT:
@@ -162,29 +162,29 @@ async def _undone_by_its_set(desk: Desk, app: Application, way: Way) -> str:
     missing = [each for each in ADOPTED if each not in kept]
     if found is None or not missing:
         return ""
-    return f"ApplicationSet {name} would undo it; add to its spec.preservedFields.annotations: {', '.join(missing)}"
+    return f"ApplicationSet {name} would revert this; add to its spec.preservedFields.annotations: {', '.join(missing)}"
 
 
 def _notes(app: Application, way: Way, engines: Engines, sight: _Sight, *, runs: bool) -> list[str]:
     found = []
     if way is Way.ADOPT:
         if not runs:
-            found.append("no argosy controller runs here: nobody delivers it until one does (argosy controller)")
+            found.append("no argosy controller is running: start one to deliver the Application (argosy controller)")
         if app.annotations.get(names.SKIP_RECONCILE) == "true":
-            found.append("it was paused; argosy delivers it now, and hand-back ends the pause")
+            found.append("reconciliation was paused; argosy will deliver the Application, and hand-back ends the pause")
         if sight.trouble:
-            found.append(f"it could not be compared: {sight.trouble}")
+            found.append(f"the comparison failed: {sight.trouble}")
     elif not engines.over(app.namespace):
-        found.append(f"no Argo CD looks at namespace {app.namespace}: argosy goes on delivering it")
+        found.append(f"no Argo CD watches namespace {app.namespace}: argosy keeps delivering the Application")
     elif _syncs_itself(app):
-        found.append("it syncs by itself: Argo CD syncs what differs by its own comparison")
+        found.append("automated sync is on: Argo CD syncs every difference that it finds")
     return found
 
 
 async def _has_argosy(desk: Desk) -> bool:
     try:
         return await has_engine(desk.cluster, desk.control)
-    except ClusterError:  # who may not see leases is not told
+    except ClusterError:  # without permission to read Leases, assume a running controller
         return True
 
 
@@ -192,7 +192,7 @@ def objects(count: int) -> str:
     return f"{count} object{'' if count == 1 else 's'}"
 
 
-# -- what would be compared differently --------------------------------------------------------------------------------
+# -- comparison with the current status --------------------------------------------------------------------------------
 
 
 async def _seen(reader: Reader, app: Application) -> _Sight:
@@ -201,7 +201,7 @@ async def _seen(reader: Reader, app: Application) -> _Sight:
     except ArgosyError as error:
         return _Sight(trouble=str(error).removeprefix(f"{app.name}: "))
     if not look.is_whole:
-        return _Sight(trouble="; ".join(each.message for each in look.conditions) or "it is not known why")
+        return _Sight(trouble="; ".join(each.message for each in look.conditions) or "unknown reason")
     return _compared(app, look)
 
 
@@ -222,15 +222,15 @@ def _compared(app: Application, look: Look) -> _Sight:
             named = fields.get(key, [])
             more = f" and {len(named) - MOST_FIELDS} more" if len(named) > MOST_FIELDS else ""
             why = f": {', '.join(named[:MOST_FIELDS])}{more}" if named else ""
-            told.append(f"{key.kind}/{key.name}: its status says {one}, argosy {other}{why}")
+            told.append(f"{key.kind}/{key.name}: status says {one}, argosy says {other}{why}")
     return _Sight(len(ours), len(fields), tuple(told))
 
 
-# -- doing it ----------------------------------------------------------------------------------------------------------
+# -- writes ------------------------------------------------------------------------------------------------------------
 
 
 async def until_free(desk: Desk, apps: Sequence[Application], seconds: float) -> list[Application]:
-    """As they are when no operation is under way; raises TooLate."""
+    """Wait until no operation is running and return the current Applications; raises TooLate."""
     found = []
     for app in apps:
         last: list[Manifest] = [dict(app.wire)]
@@ -240,13 +240,13 @@ async def until_free(desk: Desk, apps: Sequence[Application], seconds: float) ->
             return manifest is None or not is_busy(read_application(manifest))
 
         if not await until(desk.cluster, app.key, is_free, seconds):
-            raise TooLate(f"{app.name}: its operation is still under way after {seconds:g} s; nothing was moved")
+            raise TooLate(f"{app.name}: operation still running after {seconds:g} s; nothing was changed")
         found.append(read_application(last[0]))
     return found
 
 
 async def move(desk: Desk, planned: Move) -> Application:
-    """Both annotations in one write, on what it is now: one that has begun an operation meanwhile is refused."""
+    """Write both annotations in one patch; refused if an operation started in the meantime."""
     by = await desk.who()
     made = Hold("adopted", by, now(), ", ".join(revisions(planned.app))) if planned.holds else None
 
@@ -258,7 +258,7 @@ async def move(desk: Desk, planned: Move) -> Application:
         return {"metadata": {"annotations": dict.fromkeys(ADOPTED)}}
 
     after = await desk.revise(planned.app, make)
-    what = "adopted it, for argosy to deliver" if planned.way is Way.ADOPT else "handed it back to Argo CD"
+    what = "adopted the application for argosy" if planned.way is Way.ADOPT else "handed it back to Argo CD"
     await desk.record(event(after, Reason.RESOURCE_UPDATED, f"{by or NOBODY} {what}", at=now(), by=by))
     return after
 

@@ -1,6 +1,6 @@
-"""Applications for lists: those that are asked for, a page of them, and how many there are of what.
+"""The Application list: filters, sorts, pages and counts rows.
 
-In: rows, a query, what the caller may see. Out: Selection. Never: counts what the caller may not see.
+In: rows, a query, what the caller may see. Out: Selection. Never: counts rows that the caller may not see.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ May = Callable[[AppRow], bool]
 Test = Callable[[AppRow], bool]
 Value = Callable[[AppRow], Any]
 
-MOST_VALUES: Final = 100  # of a facet
+MOST_VALUES: Final = 100  # values per facet
 _HEALTH_PLACE: Final = {"Degraded": 0, "Missing": 1, "Unknown": 2, "Progressing": 3, "Suspended": 4, "Healthy": 5}
 _SYNC_PLACE: Final = {"OutOfSync": 0, "Unknown": 1, "Synced": 2}
 _OPERATION_PLACE: Final = {"Running": 0, "Terminating": 1, "Error": 2, "Failed": 3}
@@ -55,7 +55,7 @@ _ORDERS: Final[Mapping[str, Value]] = {
 
 
 class Facet(NamedTuple):
-    """One value of a filter, and how many rows would be left with it beside the other filters."""
+    """A filter value with the number of rows that it would leave, given the other filters."""
 
     value: str
     number: int
@@ -65,12 +65,12 @@ class Facet(NamedTuple):
 @dataclass(frozen=True)
 class Selection:
     rows: tuple[AppRow, ...]  # of this page
-    total: int  # that the caller may see
+    total: int  # rows that the caller may see
     page: int
     pages: int
     query: Query
-    found: Sequence[AppRow] = field(repr=False)  # all that match
-    nearly: Mapping[str, Sequence[AppRow]] = field(repr=False)  # by filter, those that match but for it
+    found: Sequence[AppRow] = field(repr=False)  # all matching rows
+    nearly: Mapping[str, Sequence[AppRow]] = field(repr=False)  # by filter: rows that only this filter excludes
 
     @property
     def matching(self) -> int:
@@ -82,12 +82,12 @@ class Selection:
 
     @cached_property
     def matrix(self) -> Mapping[tuple[str, str], int]:
-        """Sync and health, of those that match."""
+        """Count matching rows by sync status and health."""
         return Counter(map(operator.attrgetter("sync", "health"), self.found))
 
     @property
     def first(self) -> int:
-        """The number of the first row of this page; 0 where there is none."""
+        """1-based number of the first row on this page; 0 if the page is empty."""
         return (self.page - 1) * PAGE_SIZE + 1 if self.rows else 0
 
     def count(self, sync: str = "", health: str = "") -> int:
@@ -104,7 +104,7 @@ def select(
     *,
     size: int = PAGE_SIZE,
 ) -> Selection:
-    """`rows` come ordered by name and namespace; `may`: everything where it is None."""
+    """Filter, sort and page rows that are ordered by name and namespace; `may=None` permits every row."""
     seen = rows if may is None else [row for row in rows if may(row)]
     matching, nearly = _sifted(seen, _tests(query, favourites))
     ordered = _ordered(matching, query.sort)
@@ -122,7 +122,7 @@ def select(
 
 
 def _tests(query: Query, favourites: Collection[ResourceKey]) -> dict[str, Test]:
-    """Only of filters that are on."""
+    """Return predicates for the active filters only."""
     tests: dict[str, Test] = {}
     for name, value in _VALUES.items():
         if chosen := getattr(query, name):
@@ -155,7 +155,7 @@ def _labelled(selectors: Sequence[str]) -> Test:
 
 
 def _sifted(rows: Sequence[AppRow], tests: Mapping[str, Test]) -> tuple[Sequence[AppRow], dict[str, list[AppRow]]]:
-    """Those that pass all tests; and by test, those that fail in it alone: its facet counts them, too."""
+    """Return rows that pass all tests and, by test, rows that fail only that test (its facet counts these too)."""
     if not tests:
         return rows, {}
     passed: list[AppRow] = []
@@ -176,8 +176,8 @@ def _sifted(rows: Sequence[AppRow], tests: Mapping[str, Test]) -> tuple[Sequence
 def _ordered(rows: Sequence[AppRow], sort: str) -> Sequence[AppRow]:
     name = sort.removeprefix("-")
     if sort == "name":
-        return rows  # they come so
-    return sorted(rows, key=_ORDERS[name], reverse=sort.startswith("-"))  # stable: by name where it says nothing
+        return rows  # already in this order
+    return sorted(rows, key=_ORDERS[name], reverse=sort.startswith("-"))  # stable: ties stay ordered by name
 
 
 def _facets(
@@ -201,7 +201,7 @@ _WORDS: Final[Mapping[str, Sequence[str]]] = {
 
 
 def _facet(counts: Mapping[str, int], chosen: Collection[str], words: Sequence[str] | None) -> tuple[Facet, ...]:
-    """Words that are known stand in their order, with none too; others by number. What is chosen is always there."""
+    """List predefined values in order, even with a count of 0; others by count. Chosen values are always listed."""
     if words is not None:
         names: Iterable[str] = words
     else:

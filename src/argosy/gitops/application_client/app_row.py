@@ -1,6 +1,6 @@
-"""One Application as a list shows it.
+"""One Application as a row of a list.
 
-In: a manifest. Out: AppRow. Never: keeps more of an Application than a list tells; raises for one that nobody can read.
+In: a manifest. Out: AppRow. Never: keeps more of an Application than a list shows; raises for an invalid manifest.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class AppRow:
     key: ResourceKey
     namespace: str
     name: str
-    version: str = ""  # resourceVersion: the row is true for this one
+    version: str = ""  # resourceVersion that the row was built from
     project: str = "default"
-    environment: str = ""  # a guess by words that people use; empty where there is none
+    environment: str = ""  # guessed from labels and names; empty if unknown
     sync: str = "Unknown"
     health: str = "Unknown"
     health_message: str = ""
@@ -52,23 +52,23 @@ class AppRow:
     is_deleting: bool = False
     why: str = ""
     revisions: tuple[str, ...] = ()
-    synced: str = ""  # when it was last delivered
-    deployments: int = 0  # entries of its history
+    synced: str = ""  # time of the last deployment
+    deployments: int = 0  # history entries
     policy: str = "Manual"
     hold: Hold | None = None
-    cluster: str = ""  # name or address of the destination
+    cluster: str = ""  # destination name or URL
     destination_namespace: str = ""
     repo: str = ""
-    path: str = ""  # of the first source; a chart's name where it has none
+    path: str = ""  # path of the first source, or its chart name
     ref: str = ""
     sources: int = 1
-    owner: str = ""  # the ApplicationSet or Application that made it
+    owner: str = ""  # the ApplicationSet or Application that created it
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     created: str = ""
-    differing: int = 0  # objects
+    differing: int = 0  # OutOfSync objects
     objects: int = 0
-    searched: str = ""  # all that a search looks in, in small letters
+    searched: str = ""  # lower-case text that a search matches
 
     @property
     def revision(self) -> str:
@@ -83,13 +83,13 @@ class AppRow:
         return self.policy != "Manual"
 
     def permitted_as(self, control: str) -> str:
-        """argo: the object of a permission; the namespace is named where it is not the usual one."""
+        """argo: RBAC object of the Application; includes the namespace outside the control namespace."""
         place = "" if self.namespace == control else f"{self.namespace}/"
         return f"{self.project}/{place}{self.name}"
 
 
 def row_of(manifest: Manifest) -> AppRow:
-    """What cannot be read is a row, too: it says why."""
+    """Build a row; an unreadable manifest gives a row with the error in `why`."""
     metadata = manifest["metadata"]
     key = ResourceKey("argoproj.io", "Application", metadata.get("namespace") or "", metadata["name"])
     version = str(metadata.get("resourceVersion") or "")
@@ -156,7 +156,7 @@ def _environment(labels: Mapping[str, str], path: str, name: str, namespace: str
 
 
 def _synced(app: Application) -> str:
-    """When it was last delivered, else when that was last tried."""
+    """Return the time of the last deployment, else of the last finished operation."""
     history: Iterable[Mapping[str, Any]] = mappings(app.status.get("history"))
     deployed = max((str(each.get("deployedAt") or "") for each in history), default="")
     return deployed or (app.state.finished if app.state else "")
@@ -169,7 +169,7 @@ def _owner(app: Application, metadata: Mapping[str, Any]) -> str:
 
 
 def _texts(value: object) -> Mapping[str, str]:
-    """The manifest's own, where that is what it should be: thousands of rows must not copy it."""
+    """Return the manifest's own map if all values are strings: thousands of rows must not copy it."""
     if not isinstance(value, Mapping) or not value:
         return _NOTHING
     if all(isinstance(each, str) for each in value.values()):

@@ -1,7 +1,7 @@
-"""Where a command works: the cluster, the namespace of Applications, and who asks.
+"""Access to Applications in one cluster: find, list, patch.
 
-In: a cluster that is open. Out: a Desk, and Applications by name. Never: a guess where a name is wrong: the
-nearest is offered.
+In: an open cluster. Out: an ApplicationService, and Applications by name. Never: guesses a wrong name: the error
+suggests the closest match.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps import written
 
 APPLICATION: Final = GroupKind("argoproj.io", "Application")
-ATTEMPTS: Final = 8  # to write what somebody else writes at the same time
-PAUSE: Final = 0.005  # seconds after the first of them
+ATTEMPTS: Final = 8  # write attempts on conflict
+PAUSE: Final = 0.005  # seconds before the second attempt; doubles each time
 
 Patch = dict[str, Any]
 Opener = Callable[[Connection], AbstractAsyncContextManager[Cluster]]
 
 
 class NoApplication(UserError):
-    """There is none of that name."""
+    """No Application has the requested name."""
 
 
 @dataclass(frozen=True)
 class Desk:
     cluster: Cluster
-    where: str  # for people
+    where: str  # display name of the cluster
     control: str  # the control namespace
-    namespace: str  # of Applications that are named without one
-    signer: str = ""  # on whose behalf a server works; empty: whoever started this process
-    opener: Opener | None = None  # opens other clusters, where that is possible
+    namespace: str  # default namespace of Applications
+    signer: str = ""  # user that a server acts for; empty: the user of this process
+    opener: Opener | None = None  # opens other clusters; None if not possible
 
     async def who(self) -> str:
-        """Who asks: as the cluster knows them, else as this machine does."""
+        """Return the current user: as the cluster reports it, else the local user name."""
         if self.signer:
             return self.signer
         try:
@@ -55,7 +55,7 @@ class Desk:
             return ""
 
     async def find(self, name: str) -> Application:
-        """By `NAME` or `NAMESPACE/NAME`."""
+        """Load an Application by `NAME` or `NAMESPACE/NAME`."""
         namespace, _, plain = name.rpartition("/")
         key = ResourceKey(*APPLICATION, namespace or self.namespace, plain)
         found = await self.get(key)
@@ -79,7 +79,7 @@ class Desk:
         return sorted(apps, key=lambda app: (app.namespace, app.name))
 
     async def chosen(self, names: Sequence[str], selector: str = "", project: str = "") -> list[Application]:
-        """Those that are named, or all that the labels or the project select."""
+        """Load the named Applications, or all that match the labels or the project."""
         if names:
             return [await self.find(each) for each in names]
         found = [app for app in await self.all(selector) if not project or app.project == project]
@@ -89,7 +89,7 @@ class Desk:
         return found
 
     async def revise(self, app: Application, make: Callable[[Application], Patch | None]) -> Application:
-        """Patched on what it is now, and asked again whenever somebody else was first. None: nothing to write."""
+        """Patch the current version and retry on conflict; `make` returns None if nothing has to change."""
         for attempt in range(ATTEMPTS):
             patch = make(app)
             if patch is None:
@@ -99,16 +99,16 @@ class Desk:
             try:
                 return read_application(await self.cluster.patch(app.key, guarded))
             except Conflict:
-                await asyncio.sleep(PAUSE * 2**attempt)  # who writes is given the time to end it
+                await asyncio.sleep(PAUSE * 2**attempt)
                 app = await self.find(f"{app.namespace}/{app.name}")
-        raise UserError(f"{app.name}: others write it all the time; try again")
+        raise UserError(f"{app.name}: gave up after {ATTEMPTS} write conflicts; try again")
 
     async def record(self, event: Manifest) -> str:
-        """Why it could not be recorded; empty if it was. What was done is done all the same."""
+        """Write an Event; return the error text, empty on success. A failure does not undo the action."""
         try:
             await self.cluster.create(event)
         except ClusterError as error:
-            return "" if error.code == 409 else f"no Event was recorded: {error.message}"
+            return "" if error.code == 409 else f"Event not recorded: {error.message}"
         return ""
 
     async def _unknown(self, key: ResourceKey) -> NoApplication:
@@ -117,13 +117,13 @@ class Desk:
         except (ClusterError, UserError):
             names = []
         near = difflib.get_close_matches(key.name, names, n=1)
-        hint = f"did you mean {near[0]}?" if near else "see which there are: argosy app list"
-        return NoApplication(f"there is no Application {key.name!r} in {key.namespace}; {hint}")
+        hint = f"did you mean {near[0]}?" if near else "list them: argosy app list"
+        return NoApplication(f"Application {key.name!r} not found in {key.namespace}; {hint}")
 
 
 def _unserved(error: ClusterError) -> Exception:
     if error.code == 404:
-        return UserError("this cluster does not know Applications; start what delivers them: argosy controller")
+        return UserError("this cluster does not serve Applications; start the controller: argosy controller")
     return error
 
 
@@ -135,4 +135,4 @@ def now() -> str:
     return written(clock())
 
 
-Opening = Callable[[], AbstractAsyncContextManager[Desk]]  # for those who may do without a cluster, or ask it late
+Opening = Callable[[], AbstractAsyncContextManager[Desk]]  # for callers that may not need the cluster or open it late

@@ -1,6 +1,6 @@
-"""Where an installation's settings and Applications are.
+"""Finds the control namespace: where settings and Applications of an installation are.
 
-In: a cluster. Out: a namespace. Never: creates one.
+In: a cluster. Out: a namespace. Never: creates a namespace.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ ARGOCD: Final = GroupKind("argoproj.io", "ArgoCD")
 NAMESPACE: Final = GroupKind("", "Namespace")
 LEASES: Final = GroupKind("coordination.k8s.io", "Lease")
 USUAL: Final = "argocd"
-LEASE: Final = "argosy-application-controller"  # held by the engine that delivers
+LEASE: Final = "argosy-application-controller"  # Lease of the engine's leader
 
 
 async def control_namespace(cluster: ClusterReader, near: Sequence[str] = ()) -> str:
-    """Where settings are: where argosy is installed, with an ArgoCD resource, else where they usually are.
+    """Return the namespace where argosy is installed, else the one of an ArgoCD resource, else `argocd`.
 
-    `near`: where else to look for who may not look everywhere.
+    `near`: namespaces to try if listing in all namespaces is forbidden.
     """
     near = list(dict.fromkeys(near))
     labelled = await _asked(cluster, NAMESPACE, labels=f"{CONTROL}=true")
     if labelled is None:
         labelled = [each for name in (*near, USUAL_NAMESPACE) if (each := await _seen(cluster, name))]
-    if labelled:  # argosy's own engine reads them there, whatever an operator has elsewhere
+    if labelled:  # argosy's engine reads settings there, even if an ArgoCD resource is elsewhere
         return await _at_work(cluster, [str(each["metadata"]["name"]) for each in labelled])
     for place in ("", *near):
         found = await _asked(cluster, ARGOCD, namespace=place)
@@ -46,7 +46,7 @@ async def control_namespace(cluster: ClusterReader, near: Sequence[str] = ()) ->
 async def _asked(
     cluster: ClusterReader, kind: GroupKind, *, namespace: str = "", labels: str = ""
 ) -> Sequence[Manifest] | None:
-    """Nothing where it is not served; None where it may not be seen. All else says nothing of where settings are."""
+    """List objects: empty if the kind is not served, None if forbidden; raises ClusterError for other errors."""
     try:
         return (await cluster.list(kind, namespace=namespace, labels=labels)).items
     except ClusterError as error:
@@ -54,12 +54,12 @@ async def _asked(
             return ()
         if error.code == 403:
             return None
-        told = f"where the settings are cannot be asked: {error.message}"
+        told = f"cannot find the control namespace: {error.message}"
         raise ClusterError(told, code=error.code, key=error.key, reason=error.reason) from error
 
 
 async def _at_work(cluster: ClusterReader, names: Sequence[str]) -> str:
-    """Of several the first with an engine: one that argosy was taken out of keeps its settings, and its label."""
+    """Return the first namespace with a running engine: an uninstalled one keeps its settings and label."""
     for name in names if len(names) > 1 else ():
         with suppress(Forbidden):
             if await has_engine(cluster, name):
@@ -68,7 +68,7 @@ async def _at_work(cluster: ClusterReader, names: Sequence[str]) -> str:
 
 
 async def _seen(cluster: ClusterReader, name: str) -> Manifest | None:
-    """k8s: who may not list namespaces may often get those that they have rights in."""
+    """k8s: users who may not list namespaces can often get the namespaces they have roles in."""
     try:
         found = await cluster.get(ResourceKey(*NAMESPACE, "", name))
     except Forbidden:
@@ -77,13 +77,13 @@ async def _seen(cluster: ClusterReader, name: str) -> Manifest | None:
 
 
 async def has_engine(cluster: ClusterReader, namespace: str) -> bool:
-    """Whether an engine of argosy holds the right to deliver there, alone or with others."""
+    """True if an argosy engine holds the leader Lease or a member Lease there."""
     lease = await cluster.get(ResourceKey(*LEASES, namespace, LEASE))
     return bool(held((lease,))) or bool(await members_of(cluster, namespace))
 
 
 async def members_of(cluster: ClusterReader, namespace: str) -> list[Manifest]:
-    """Leases of engines that share the work there; none where that may not be seen."""
+    """List the held Leases of sharded engines; empty if they cannot be read."""
     try:
         return held((await cluster.list(LEASES, namespace=namespace, labels=LABELS)).items)
     except ClusterError:
@@ -91,5 +91,5 @@ async def members_of(cluster: ClusterReader, namespace: str) -> list[Manifest]:
 
 
 def held(leases: Iterable[Manifest | None]) -> list[Manifest]:
-    """Those that somebody holds: whoever stops gives the Lease back, and it stays there without a holder."""
+    """Keep Leases with a holder: an engine that stops releases its Lease and leaves it there."""
     return [each for each in leases if each and (each.get("spec") or {}).get("holderIdentity")]

@@ -1,7 +1,7 @@
-"""Secrets and ConfigMaps in Argo CD's form, read and written.
+"""Secrets and ConfigMaps in Argo CD's format: repositories, clusters, settings.
 
-In: a desk, a type of Secret, values. Out: Declared values; what was written. Never: a value of a Secret in a message or
-in a repr; takes away a Secret that somebody else keeps.
+In: an ApplicationService, a Secret type, values. Out: DeclaredSecret values. Never: puts a Secret's value into a
+message or repr; deletes a Secret that another tool manages.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from argosy.kube.objects import Manifest
 
 SECRET: Final = GroupKind("", "Secret")
 CONFIG_MAP: Final = GroupKind("", "ConfigMap")
-MANAGED_BY: Final = "managed-by"  # argo: an annotation; who has it may be deleted with what it declares
+MANAGED_BY: Final = "managed-by"  # argo: annotation; Argo CD deletes only Secrets that have it
 OURS: Final = "argocd.argoproj.io"
 _PRIME, _OFFSET = 0x01000193, 0x811C9DC5
 
 
 class Field(NamedTuple):
-    """Of what an API tells, and of the Secret behind it."""
+    """A field of the API and the key of the Secret that stores it."""
 
     wire: str
     key: str
@@ -47,7 +47,7 @@ class Declared:
 
 
 def read_declared(secret: Manifest) -> Declared:
-    """What is not base64 of text counts as not there."""
+    """Decode a Secret; values that are not base64 of UTF-8 are left out."""
     metadata: Mapping[str, Any] = secret["metadata"]
     values: dict[str, str] = {}
     for key, text in (secret.get("data") or {}).items():
@@ -103,7 +103,7 @@ async def declare_anew(
     annotations: Mapping[str, str] | None = None,
     dry_run: bool = False,
 ) -> Declared:
-    """In place of what it said. Raises Conflict where somebody else wrote it meanwhile."""
+    """Replace the values of a Secret. Raises Conflict if it changed since it was read."""
     metadata = dict(before.manifest["metadata"])
     if labels is not None:
         kind = (metadata.get("labels") or {}).get(SECRET_TYPE)
@@ -111,7 +111,7 @@ async def declare_anew(
     if annotations is not None:
         hidden = {name: text for name, text in (metadata.get("annotations") or {}).items() if name == MANAGED_BY}
         metadata["annotations"] = {**annotations, **hidden}
-    # What kubectl noted of the Secret as it was would keep the old values readable.
+    # kubectl's last-applied annotation would keep the old values readable.
     marks = {name: text for name, text in (metadata.get("annotations") or {}).items() if name != LAST_APPLIED}
     metadata["annotations"] = marks
     rest = {name: value for name, value in before.manifest.items() if name not in ("data", "stringData")}
@@ -120,7 +120,7 @@ async def declare_anew(
 
 
 async def withdraw(desk: Desk, declared: Declared) -> None:
-    """argo: a Secret that somebody else keeps stays, and declares nothing any more."""
+    """argo: a Secret that another tool manages keeps its data and only loses the type label."""
     metadata = declared.manifest["metadata"]
     key = ResourceKey(*SECRET, desk.control, declared.name)
     if (metadata.get("annotations") or {}).get(MANAGED_BY) == OURS:
@@ -134,7 +134,7 @@ def _encoded(values: Mapping[str, str]) -> dict[str, str]:
 
 
 def secret_name(prefix: str, *words: str) -> str:
-    """argo: a hash of what is declared (FNV-1a, 32 bits), so that nothing is declared twice."""
+    """argo: name with an FNV-1a hash (32 bits) of what is declared, so that nothing is declared twice."""
     found = _OFFSET
     for byte in "".join(words).encode():
         found = ((found ^ byte) * _PRIME) & 0xFFFFFFFF
@@ -142,7 +142,7 @@ def secret_name(prefix: str, *words: str) -> str:
 
 
 async def change_map(desk: Desk, name: str, make: Callable[[dict[str, str]], Mapping[str, str]]) -> None:
-    """The data of a ConfigMap, changed on what it is now; made where it is not there."""
+    """Change a ConfigMap's data and retry on conflict; creates the ConfigMap if it does not exist."""
     key = ResourceKey(*CONFIG_MAP, desk.control, name)
     for _ in range(ATTEMPTS):
         before = await desk.cluster.get(key)
@@ -161,7 +161,7 @@ async def change_map(desk: Desk, name: str, make: Callable[[dict[str, str]], Map
         except Conflict:
             continue
         return
-    raise UserError(f"{name}: others write it all the time; try again")
+    raise UserError(f"{name}: gave up after {ATTEMPTS} write conflicts; try again")
 
 
 async def map_data(desk: Desk, name: str) -> dict[str, str]:
@@ -170,23 +170,23 @@ async def map_data(desk: Desk, name: str) -> dict[str, str]:
 
 
 def values_of(given: Mapping[str, Any], fields: tuple[Field, ...], where: str) -> dict[str, str]:
-    """What a client sent, as texts of a Secret. What it did not send is not in it."""
+    """Convert the fields of a request to Secret values; fields that were not sent are left out."""
     found: dict[str, str] = {}
     for each in fields:
         value = given.get(each.wire)
         if value is None or value == "":
             continue
         if each.form is int and isinstance(value, str) and value.isdecimal():
-            value = int(value)  # argo: numbers of 64 bits are sent as texts
+            value = int(value)  # argo: 64-bit numbers are sent as strings
         if type(value) is not each.form:
-            word = {str: "a text", bool: "true or false", int: "a whole number"}[each.form]
+            word = {str: "a string", bool: "true or false", int: "an integer"}[each.form]
             raise UserError(f"{each.wire} must be {word}; correct it", where=where)
         found[each.key] = str(value).lower() if each.form is bool else str(value)
     return found
 
 
 def told(declared: Declared, fields: tuple[Field, ...]) -> dict[str, Any]:
-    """What may be told of it: a field that is secret is not even named."""
+    """Convert a Secret to API fields, without secret ones."""
     found: dict[str, Any] = {}
     for each in fields:
         text = declared.values.get(each.key, "")

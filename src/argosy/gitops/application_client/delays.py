@@ -1,7 +1,7 @@
-"""What Applications wait for, as one sentence for lists, screens, pages and the API.
+"""Describes what Applications wait for, in one sentence for lists, screens, pages and the API.
 
-In: Applications, and the rules in force. Out: texts, empty where nothing holds an Application back. Never: asks a
-cluster while no Application waits for anything.
+In: Applications, and the settings in force. Out: texts, empty if an Application is not delayed. Never: asks a cluster
+while no Application waits.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def describe_delay(app: Application, rules: Rules, get: GetManifest, engines: En
 
 
 async def describe_delays(desk: Desk, apps: Sequence[Application]) -> dict[ResourceKey, str]:
-    """The same of many. Settings are read only if one of them may wait; what may not be read is left out."""
+    """Describe the delays of many. Loads settings only if an Application may wait; unreadable ones are left out."""
     waiting = [app for app in apps if may_be_delayed(app)]
     if not waiting:
         return {}
@@ -58,5 +58,5 @@ async def describe_delays(desk: Desk, apps: Sequence[Application]) -> dict[Resou
 
 
 def may_be_delayed(app: Application) -> bool:
-    """False if nothing of the Application is due: then it waits for nothing."""
+    """False if no reconciliation or sync of the Application is due."""
     return not app.deleted and (is_waiting_for_pass(app) or is_waiting_for_sync(app))

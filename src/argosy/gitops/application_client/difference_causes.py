@@ -1,7 +1,7 @@
-"""Why each field of an Application's objects differs: evidence is gathered here, and judged by `advise`.
+"""Gathers the evidence for why fields of an Application's objects differ; `argosy.gitops.analysis` assesses it.
 
-In: a reader, an Application, a look at it. Out: causes by object and pointer. Never: changes anything; fails because a
-piece of evidence cannot be had: a server that may not be asked, a host that does not answer.
+In: a reader, an Application, its compared state. Out: causes by object and pointer. Never: changes anything; fails
+because one piece of evidence is unavailable (forbidden, or a host that does not answer).
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from argosy.kube.client import Catalog
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
-AT_ONCE: Final = 8  # dry runs
-MOST: Final = 100  # objects that a server is asked about
+AT_ONCE: Final = 8  # concurrent dry runs
+MOST: Final = 100  # objects with a dry-run apply
 Causes = Mapping[str, Cause]  # by pointer; "" is the whole object
 
 
 class Said(NamedTuple):
-    """What a server says of an apply."""
+    """Result of a dry-run apply."""
 
     after: Manifest | None = None
     refused: Mapping[str, str] = {}
@@ -46,7 +46,7 @@ class Said(NamedTuple):
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """What the default branch asks for, where the Application follows another branch."""
+    """Desired state on the default branch, for an Application that follows another branch."""
 
     branch: str = ""
     ref: str = ""
@@ -62,7 +62,7 @@ async def explained(
     *,
     is_brief: bool = False,
 ) -> dict[ResourceKey, Causes]:
-    """Of each object that differs, of each of its differing fields. In brief: without commits and other branches."""
+    """Explain every differing field of each object. `is_brief`: without commits and other branches."""
     pairs = {pair.key: pair for pair in look.comparison.pairs if pair.differs}
     asked = [(pairs[each.key], [field.pointer for field in each.fields]) for each in found]
     known = await evidence(reader, app, look, asked, refs, is_brief=is_brief)
@@ -82,7 +82,7 @@ async def evidence(
     *,
     is_brief: bool = False,
 ) -> dict[ResourceKey, Evidence]:
-    """What is known of objects, with the origins of these pointers of each."""
+    """Gather the evidence for these objects, with the origins of the given pointers."""
     instead = another(app, refs, look.assembled.revisions)
     kinds = await reader.kinds()
     said = await _asked(reader, [pair for pair, _ in asked])
@@ -104,7 +104,7 @@ async def evidence(
 
 
 def another(app: Application, refs: Sequence[str], found: Sequence[str] = ()) -> str:
-    """What is looked at, where the Application does not follow it. `found`: the revisions that the refs stand for."""
+    """Return the compared refs if the Application does not track them. `found`: the revisions of the refs."""
     asked = [short(each) for each, source in zip(refs, app.sources) if each and each != (source.ref or "HEAD")]
     return ", ".join(asked) if list(found) != revisions(app) else ""
 
@@ -138,7 +138,7 @@ def _origins(assembled: Assembled, pair: Pair, pointers: Iterable[str]) -> dict[
     if pair.desired is None:
         return {}
     like = pair.compared or pair.live or pair.desired
-    # Lists may live in another order than Git has them.
+    # Live lists may be in another order than in Git.
     wanted = [(each, pointer_in(pair.desired, each, like)) for each in pointers]
     places = ((each, part.origins.find(pair.key, there)) for each, there in wanted for part in assembled.rendered)
     return {pointer: origin for pointer, origin in places if origin is not None}
@@ -154,7 +154,7 @@ async def _asked(reader: Reader, pairs: Sequence[Pair]) -> dict[ResourceKey, Sai
             try:
                 return Said(await reader.cluster.apply(pair.desired, manager=FIELD_MANAGER, force=True, dry_run=True))
             except ClusterError as error:
-                # k8s: who may not write may not ask either
+                # k8s: a dry run needs permission to write
                 return Said(refused=refused_fields(error.message, error.details) if error.code != 403 else {})
             except ArgosyError:
                 return Said()
@@ -163,15 +163,15 @@ async def _asked(reader: Reader, pairs: Sequence[Pair]) -> dict[ResourceKey, Sai
     return {pair.key: Said() for pair in pairs} | {pair.key: each for pair, each in zip(pairs, said)}
 
 
-# -- what the default branch has --------------------------------------------------------------------------------------
+# -- the default branch ------------------------------------------------------------------------------------------------
 
 
 async def default_branch(
     reader: Reader, app: Application, assembled: Assembled | None = None, refs: Sequence[str] = ()
 ) -> Elsewhere:
-    """Nothing where the Application follows it, or a tag, or a commit: those are chosen on purpose.
+    """Render the default branch; empty if the Application tracks it, a tag or a commit, which are chosen on purpose.
 
-    A ref that is not there any more counts as a branch.
+    A ref that no longer exists counts as a branch.
     """
     source = app.sources[0] if len(app.sources) == 1 else None
     if source is None or source.chart or (assembled and assembled.revisions == (LOCAL,)):
@@ -190,7 +190,7 @@ async def default_branch(
 
 
 async def unrendered(reader: Reader, app: Application, error: UserError, refs: Sequence[str] = ()) -> Cause:
-    """Why it cannot be rendered: perhaps only the branch that it follows cannot be."""
+    """Explain a render error: perhaps only the tracked branch fails to render."""
     elsewhere = await default_branch(reader, app, refs=refs) if not another(app, refs) else Elsewhere()
     what, _, advice = str(error).partition("; ")
     if not elsewhere.branch:
@@ -203,13 +203,13 @@ async def _refs(reader: Reader, app: Application, source: Source) -> Refs:
     return await reader.rules.repositories.mirror(source.repo_url, project=app.project).refs(max_age=60.0)
 
 
-# -- who wrote it ----------------------------------------------------------------------------------------------------
+# -- authors -----------------------------------------------------------------------------------------------------------
 
 
 async def signed(
     reader: Reader, app: Application, assembled: Assembled, told: Mapping[ResourceKey, Causes]
 ) -> dict[ResourceKey, Causes]:
-    """With the commits that wrote what Git asks for, or took away what it asked for before."""
+    """Add the commits that wrote, or removed, each value in Git."""
     return await removed(reader, app, assembled, await _blamed(reader, app, assembled, told))
 
 
@@ -236,7 +236,7 @@ def _has_line(cause: Cause) -> bool:
 
 
 async def _commit(reader: Reader, app: Application, assembled: Assembled, file: str, line: int) -> Blame | None:
-    """Nobody's where several sources have such a line; nothing for a folder on this machine."""
+    """Blame a line; None if several sources have such a line, or for a local folder."""
     found: set[Blame] = set()
     for source, revision in zip(assembled.sources, assembled.revisions):
         if revision == LOCAL or source.chart:

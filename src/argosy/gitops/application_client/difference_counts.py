@@ -1,6 +1,7 @@
-"""How many fields differ, by whose doing, and what is ill, for a list.
+"""Counts differing fields by cause, and explains poor health, for a list of Applications.
 
-In: a desk, Applications. Out: texts by key. Never: for more than a few, or for long: who lists is in a hurry.
+In: an ApplicationService, Applications. Out: texts by key. Never: works for more than a few Applications or seconds:
+the user waits for the list.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ SECONDS: Final = 2.0
 
 
 async def found_out(desk: Desk, apps: Sequence[Application]) -> dict[ResourceKey, str]:
-    """Of those whose only trouble is a difference or an object that is not healthy; none at all where they are many."""
+    """Explain Applications that only differ or are only unhealthy; empty if there are too many of them."""
     differing = [app for app in apps if is_only_differing(app)]
     ill = [app for app in apps if is_only_ill(app)]
     found: dict[ResourceKey, str] = {}
@@ -49,7 +50,7 @@ async def _look(
 
     async with open_reader(desk, crew=crew) as reader:
         for app in ill:
-            with contextlib.suppress(ArgosyError):  # the list tells what it knows without
+            with contextlib.suppress(ArgosyError):  # the list shows what it knows without this
                 if text := await _diagnosis(reader, app):
                     found[app.key] = text
         for app in differing:
@@ -59,7 +60,7 @@ async def _look(
 
 
 async def _counts(reader: Reader, app: Application) -> AsyncIterator[str]:
-    """First how many, then also by whose doing: there may be no time for that."""
+    """Yield the counts first, then the counts with causes, because the time may run out between them."""
     from argosy.gitops.application_client.difference_causes import explained
     from argosy.gitops.application_client.differences import differing, in_short, with_causes
 
@@ -70,7 +71,7 @@ async def _counts(reader: Reader, app: Application) -> AsyncIterator[str]:
 
 
 async def _diagnosis(reader: Reader, app: Application) -> str:
-    """Of the object that is worst, what it says itself: its name is in `argosy app get`."""
+    """Return the reason of the object with the worst health, without its name, which `argosy app get` shows."""
     if unscheduled := await stuck_pods(reader.desk, app, frozenset({UNSCHEDULED})):
         return f"Pod: {unscheduled[0].partition(': ')[2]}"
     ill = [(key, said) for key, said in (await reader.health(app)).items() if said.health == health_word(app)]

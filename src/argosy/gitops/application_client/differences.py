@@ -1,4 +1,4 @@
-"""What differs between Git and the cluster, to be shown: fields, or texts side by side.
+"""Differences between Git and the cluster, for display: fields, unified diff, data.
 
 In: a comparison. Out: values with Secrets masked. Never: a value of a Secret.
 """
@@ -20,10 +20,10 @@ from argosy.kube.objects import Manifest, dump
 
 
 class Differing(NamedTuple):
-    """One object. `live` and `desired` are texts to compare line by line; empty where that side is missing.
+    """One differing object. `live` and `desired` are YAML to compare by line; empty if that side is missing.
 
-    `added` are fields that others set and Git does not have: no drift. `written` says of pointers in which file and
-    line of the sources the desired value stands.
+    `added`: fields that others set and Git does not have; these are no drift. `written`: file and line of the desired
+    value in the sources, by pointer.
     """
 
     key: ResourceKey
@@ -40,7 +40,7 @@ def with_causes(found: Iterable[Differing], causes: Mapping[ResourceKey, Mapping
 
 
 def with_places(found: Iterable[Differing], rendered: Sequence[Rendered]) -> list[Differing]:
-    """Each with where its values are written; traced only now, for nobody else asks."""
+    """Add the file and line of each desired value; tracing is slow, so only callers that show them ask for it."""
     return [each._replace(written=_written(each, rendered)) for each in found]
 
 
@@ -84,7 +84,7 @@ def unified(found: Differing) -> list[str]:
 
 
 def normal(found: Differing) -> list[str]:
-    """As the program `diff` prints where it is given no flag."""
+    """Format a diff as the program `diff` does without flags."""
     old, new = found.live.splitlines(), found.desired.splitlines()
     return list(_normal(old, new))
 
@@ -108,7 +108,7 @@ def _range(start: int, end: int) -> str:
 
 
 def in_short(found: Sequence[Differing]) -> str:
-    """How much differs, in a few words; empty where nothing does."""
+    """Summarize how much differs; empty if nothing does."""
     fields = sum(len(each.fields) for each in found if each.live and each.desired)
     new, old = sum(not each.live for each in found), sum(not each.desired for each in found)
     words = [f"{fields} field{' differs' if fields == 1 else 's differ'}{_by_whom(found)}"] if fields else []
@@ -118,7 +118,7 @@ def in_short(found: Sequence[Differing]) -> str:
 
 
 def _by_whom(found: Sequence[Differing]) -> str:
-    """`: 1 your change, 2 by kubectl-edit`; empty where nobody has asked."""
+    """Count causes, e.g. `: 1 your change, 2 by kubectl-edit`; empty if there are no causes."""
     told = Counter(_whose(cause) for each in found if each.live and each.desired for cause in each.causes.values())
     return f": {', '.join(f'{count} {who}' for who, count in told.most_common())}" if told else ""
 

@@ -1,7 +1,7 @@
-"""Whose doing it is that an Application differs, as far as that is known without rendering anything.
+"""Attributes drift to its authors from status and managedFields, without rendering.
 
-In: an Application, what lives of it. Out: `1 object differs: 1 your change`, or nothing. Never: more than is certain;
-asks a cluster; renders.
+In: an Application, its live objects. Out: a text such as `1 object differs: 1 your change`, or empty. Never: reports
+what is not certain; asks a cluster; renders.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ Mark = tuple[Any, ...]
 T = TypeVar("T")
 MINE: Final = "your change"
 CREATE, PRUNE, DELETED = "to create", "to prune", "deleted in the cluster"
-MOST: Final = 500  # objects of one application; of more it is only counted
-REMEMBERED: Final = 10_000  # applications
+MOST: Final = 500  # objects per Application; above it nothing is attributed
+REMEMBERED: Final = 10_000  # Applications
 
 
 class Doings:
-    """What was found by those who looked closely, until what they looked at changes."""
+    """Caches the results of closer comparisons until Git or the differing objects change."""
 
     def __init__(self) -> None:
         self._known: dict[ResourceKey, tuple[Mark, str]] = {}
-        self._rows: dict[ResourceKey, tuple[AppRow, AppRow]] = {}  # as it is known, as it is shown
+        self._rows: dict[ResourceKey, tuple[AppRow, AppRow]] = {}  # (row, row to show)
 
     def keep(self, app: Application, live: Get, text: str) -> None:
         self._rows.pop(app.key, None)
         _remember(self._known, app.key, (mark(app, live), text))
 
     def shown(self, row: AppRow, read: Callable[[], Application | None], live: Get) -> AppRow:
-        """The same value as long as the row is: thousands are shown again and again."""
+        """Return the row with its drift text; the same object as long as the row is unchanged, for speed."""
         known = self._rows.get(row.key)
         if known is None or known[0] is not row:
             app = read()
@@ -52,7 +52,7 @@ class Doings:
         return known[1]
 
     def told(self, app: Application, live: Get) -> str:
-        """Empty where there is more to say of it than what differs, and where whose doing it is is not certain."""
+        """Describe the drift; empty if the Application has other problems or the author is not certain."""
         if not is_only_differing(app):
             return ""
         known = self._known.get(app.key)
@@ -67,16 +67,16 @@ def _remember(among: dict[ResourceKey, T], key: ResourceKey, value: T) -> None:
 
 
 def mark(app: Application, live: Get) -> Mark:
-    """The same as long as neither Git nor what differs has changed."""
+    """Build a fingerprint that changes when Git or a differing object changes."""
     versions = ((key, _metadata(live(key)).get("resourceVersion")) for key, _ in _differing(app)[:MOST])
     return (*revisions(app), *versions)
 
 
 def whose(app: Application, live: Get) -> str:
-    """In objects, for fields are counted by who renders; in the words that those use."""
+    """Count differing objects by author, in the same words as the rendered comparison, which counts fields."""
     found = _differing(app)
     if not found or len(found) > MOST or not app.destination.is_here:
-        return ""  # what lives elsewhere is not at hand
+        return ""  # objects of other clusters are not cached
     doings = [_doing(app, each, live(key)) for key, each in found]
     if "" in doings:
         return ""
@@ -95,14 +95,14 @@ def _differing(app: Application) -> list[tuple[ResourceKey, Mapping[str, Any]]]:
 
 
 def _doing(app: Application, row: Mapping[str, Any], live: Manifest | None) -> str:
-    """Empty where it may be the one's or the other's."""
+    """Return the author of an object's drift; empty if it is not certain."""
     if row.get("requiresPruning"):
         return PRUNE
     has_moved = _has_moved(app)
     if mapping(row.get("health")).get("status") == "Missing":
         return CREATE if has_moved else DELETED
     if live is None:
-        return ""  # perhaps it may not be read
+        return ""  # perhaps not readable
     others = _writers(live, app.state.finished or app.state.started if app.state else "")
     if has_moved:
         return MINE if not others else ""
@@ -110,13 +110,13 @@ def _doing(app: Application, row: Mapping[str, Any], live: Manifest | None) -> s
 
 
 def _has_moved(app: Application) -> bool:
-    """Whether Git has another commit than the one that was deployed last; in a large repository that may be no news."""
+    """True if Git is at another commit than the last deployment; in a large repository nothing may have changed."""
     history = deployments(app.status)
     return not history or list(history[-1].revisions) != revisions(app)
 
 
 def _writers(live: Manifest, since: str) -> Sequence[str]:
-    """Who but the engine has written what Git may ask for, since then; the latest last."""
+    """List managers other than argosy that wrote spec fields since then, latest last."""
     found = []
     for each in mappings(_metadata(live).get("managedFields")):
         at, name = _time(each.get("time")), str(each.get("manager") or "")

@@ -1,6 +1,6 @@
-"""Events of an Application.
+"""Lists Events of an Application and its objects.
 
-In: a desk, an Application. Out: Events, oldest first. Never: Events of others.
+In: an ApplicationService, an Application. Out: Events, oldest first. Never: Events of other objects.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ EVENT: Final = GroupKind("", "Event")
 async def events_of(desk: Desk, app: Application, *, also_objects: bool = False) -> list[Manifest]:
     wanted = {("Application", app.namespace, app.name)}
     namespaces = {app.namespace}
-    if also_objects and app.destination.is_here:  # those of another cluster are there
+    if also_objects and app.destination.is_here:  # Events of another cluster are there
         wanted |= {(row.key.kind, row.key.namespace, row.key.name) for row in rows(app)}
         namespaces |= {row.key.namespace for row in rows(app) if row.key.namespace}
     found: list[Manifest] = []
@@ -36,7 +36,7 @@ async def events_of(desk: Desk, app: Application, *, also_objects: bool = False)
 
 
 def _moment(event: Manifest) -> tuple[str, int]:
-    """k8s: seconds are all that Events tell; within one, versions of many servers can be compared."""
+    """k8s: Event times have seconds only; within a second, compare numeric resourceVersions."""
     version = str(event["metadata"].get("resourceVersion") or "")
     seen = str(event.get("lastTimestamp") or event.get("eventTime") or "")
     return seen, int(version) if version.isdecimal() else 0

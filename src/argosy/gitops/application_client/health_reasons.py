@@ -1,6 +1,7 @@
-"""Why an object fares as it does, in the one sentence that helps.
+"""Summarizes the health of an object in one sentence.
 
-In: a live manifest, what its health check says. Out: a sentence. Never: asks a cluster; repeats a list of conditions.
+In: a live manifest, the message of its health check. Out: a sentence. Never: asks a cluster; repeats a list of
+conditions.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from argosy.kube.objects import Manifest
 
 
 def reason(manifest: Manifest, message: str) -> str:
-    """What the object itself knows better than the check that judged it, else the most telling part of that."""
+    """Return the reason in the object itself if it is more specific, else the gist of the check's message."""
     if manifest.get("kind") == "InferenceService" and (why := invalid(manifest)):
         return why
     if manifest.get("kind") == "Pod" and (why := unscheduled(manifest)):
@@ -25,7 +26,7 @@ def reason(manifest: Manifest, message: str) -> str:
 
 
 def reasons(found: Iterable[tuple[ResourceKey, Assessment, Manifest]]) -> list[str]:
-    """Of those that are to blame, each with its name; what two say alike is told once."""
+    """List the reasons of all unhealthy objects with their names; equal reasons are listed once."""
     told: dict[str, str] = {}
     for key, said, manifest in found:
         if said.health is None or said.health in ("Healthy", "Suspended"):
@@ -33,4 +34,3 @@ def reasons(found: Iterable[tuple[ResourceKey, Assessment, Manifest]]) -> list[s
         if why := reason(manifest, said.message):
             told.setdefault(why, f"{key.kind}/{key.name}: {why}")
     return list(told.values())
-

@@ -1,6 +1,6 @@
-"""The repositories that an installation knows, from its Secrets.
+"""Repositories that are configured in repository Secrets.
 
-In: a desk. Out: facts of each. Never: a credential, in whatever form.
+In: an ApplicationService. Out: facts about each repository. Never: a credential, in any form.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ async def repository_at(desk: Desk, url: str) -> Repository:
     for each in await repositories_of(desk):
         if each.url == url:
             return each
-    raise UserError(f"there is no repository {url!r}; see which there are: argocd repo list")
+    raise UserError(f"repository {url!r} not found; list repositories: argocd repo list")
 
 
 async def _secrets(desk: Desk, kind: str) -> list[Manifest]:
@@ -61,7 +61,7 @@ async def _secrets(desk: Desk, kind: str) -> list[Manifest]:
         found = await desk.cluster.list(SECRET, namespace=desk.control, labels=f"{SECRET_TYPE}={kind}")
     except ClusterError as error:
         if error.code == 403:
-            raise UserError(f"Secrets in {desk.control} may not be read by you; ask for the permission") from error
+            raise UserError(f"you may not read Secrets in {desk.control}; ask for the permission") from error
         raise
     return [dict(each) for each in found.items]
 

@@ -1,6 +1,6 @@
-"""A cluster that is opened when it is first asked, for readers of Applications that go there.
+"""A cluster client that connects on its first request, for other destination clusters.
 
-In: how to reach it, who opens it. Out: a `Cluster`. Never: waits long for one that does not answer; opens it twice.
+In: a connection and an opener. Out: a `Cluster`. Never: waits long for a cluster that does not answer; opens it twice.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
 
 T = TypeVar("T")
-SECONDS: Final = 10.0  # for an answer: people wait for it
+SECONDS: Final = 10.0  # request timeout: a user waits
 
 
 class _LazyCluster:
-    """Implements `Cluster`, with the one that `_open` gives."""
+    """Implements `Cluster` on top of the one that `_open` returns."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -35,7 +35,7 @@ class _LazyCluster:
             async with asyncio.timeout(SECONDS):
                 return await answer
         except TimeoutError:
-            raise Unavailable(f"cluster {self._connection.name}: no answer in {SECONDS:g} s") from None
+            raise Unavailable(f"cluster {self._connection.name}: no answer within {SECONDS:g} s") from None
 
     async def kinds(self) -> Catalog:
         return await self._soon((await self._open()).kinds())
@@ -74,7 +74,7 @@ class _LazyCluster:
 
 
 class Late(_LazyCluster):
-    """Opens the cluster at its first request. Close it."""
+    """Opens the cluster on the first request; the caller must close it."""
 
     def __init__(self, connection: Connection, opener: Opener) -> None:
         super().__init__(connection)
@@ -95,7 +95,7 @@ class Late(_LazyCluster):
 
 
 class _Impersonating(_LazyCluster):
-    """The same cluster as another user. Whoever opened the cluster closes it."""
+    """The same cluster as another user. The owner of the cluster closes it."""
 
     def __init__(self, connection: Connection, open_cluster: Callable[[], Awaitable[Cluster]], user: User) -> None:
         super().__init__(connection)

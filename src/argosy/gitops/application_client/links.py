@@ -1,7 +1,7 @@
-"""Links that an installation puts beside Applications and their objects.
+"""Deep links (`application.links`, `resource.links`) of Applications and their objects.
 
-In: `application.links` or `resource.links` of argocd-cm, values. Out: Link values. Never: one that leads elsewhere than
-to http or https; fails because another entry is wrong.
+In: `application.links` or `resource.links` of argocd-cm, values. Out: Link values. Never: a link that is not http or
+https; fails because another entry is wrong.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Link(NamedTuple):
 
 
 def links_of(text: str, values: Mapping[str, Any], where: str) -> tuple[list[Link], list[str]]:
-    """Those that hold, and what is wrong with others."""
+    """Return the links that apply, and the errors of invalid entries."""
     try:
         entries = mappings(load(text, where=where)) if text.strip() else []
     except UserError as error:
@@ -53,7 +53,7 @@ def _link(entry: Mapping[str, Any], values: Mapping[str, Any]) -> Link | None:
         return None
     url = compile_template(str(entry.get("url") or "")).render(dict(values), steps=STEPS, characters=CHARACTERS)
     if not _is_safe(url):
-        raise UserError("it leads neither to http nor to https; write such an address")
+        raise UserError("the link is neither http nor https; use such a URL")
     texts = (str(entry.get(name) or "") for name in ("title", "description", "icon.class"))
     return Link(url, *texts)
 

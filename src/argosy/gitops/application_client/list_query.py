@@ -1,7 +1,7 @@
-"""What a list of Applications is asked for: all of it stands in the URL.
+"""The query of the Application list, as in the URL.
 
-In: the pairs of a query string. Out: Query, and back again. Never: an unknown value that is silently left out: it is
-told, and the rest counts.
+In: the pairs of a query string. Out: Query, and back. Never: drops an unknown value silently: it is reported, and the
+other values count.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _LISTS: Final = ("sync", "health", "env", "project", "label", "cluster", "ns", "
 _FLAGS: Final = ("fav", "held")
 _YES: Final = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False, "": None}
 _OTHER_WORDS: Final = {"enabled": "auto", "true": "auto", "disabled": "manual", "false": "manual"}
-LONGEST: Final = 256  # signs of one value
+LONGEST: Final = 256  # characters per value
 MOST: Final = 100  # values
 
 
 @dataclass(frozen=True)
 class Query:
-    """Values of one name are alternatives; names narrow each other. Labels narrow each other, too (argo)."""
+    """Values of one filter are alternatives; filters are combined with AND, and so are labels (argo)."""
 
     q: str = ""
     sync: tuple[str, ...] = ()
@@ -46,20 +46,20 @@ class Query:
     project: tuple[str, ...] = ()
     label: tuple[str, ...] = ()  # each a label selector
     cluster: tuple[str, ...] = ()
-    ns: tuple[str, ...] = ()  # argo: of the destination
+    ns: tuple[str, ...] = ()  # argo: destination namespace
     repo: tuple[str, ...] = ()
-    rev: tuple[str, ...] = ()  # the ref that is followed
+    rev: tuple[str, ...] = ()  # the tracked ref
     autosync: tuple[str, ...] = ()
     op: tuple[str, ...] = ()
     fav: bool | None = None
     held: bool | None = None
-    sort: str = "name"  # with `-` before it: the other way round
+    sort: str = "name"  # prefix `-` reverses it
     page: int = 1
     view: str = VIEWS[0]
-    told: tuple[str, ...] = ()  # what was asked and nobody knows
+    told: tuple[str, ...] = ()  # errors of values that were ignored
 
     def text(self, **changes: Any) -> str:
-        """The query string of this query with other values; filters that change lead to the first page."""
+        """Build the query string with these changes; a change of filters leads to the first page."""
         if changes and "page" not in changes:
             changes["page"] = 1
         found, plain = replace(self, **changes), Query()
@@ -72,14 +72,14 @@ class Query:
         return urlencode(pairs)
 
     def toggled(self, name: str, value: str) -> str:
-        """The query string with this value of a filter added, or without it where it was there."""
+        """Build the query string with this value of a filter added, or removed if it was there."""
         there = getattr(self, name)
         left = tuple(each for each in there if each != value)
         return self.text(**{name: left if value in there else (*there, value)})
 
     @property
     def chips(self) -> list[tuple[str, str, str]]:
-        """Every filter that is on: its name, its value, and the query string without it."""
+        """List every active filter: name, value, and the query string without it."""
         found = [(name, value, self.toggled(name, value)) for name in _LISTS for value in getattr(self, name)]
         found += [
             (name, "yes" if value else "no", self.text(**{name: None}))
@@ -90,7 +90,7 @@ class Query:
 
     @property
     def cleared(self) -> str:
-        """The query string with no filter at all."""
+        """Build the query string without filters."""
         return Query(view=self.view, sort=self.sort).text()
 
     @property
@@ -99,14 +99,14 @@ class Query:
 
 
 def read_query(asked: str | Iterable[tuple[str, str]]) -> Query:
-    """Names that are not its own are others' business."""
+    """Parse a query; unknown names are ignored, because other parts of the page use them."""
     pairs = parse_qsl(asked, max_num_fields=1000) if isinstance(asked, str) else asked
     values: dict[str, Any] = {}
     told: list[str] = []
     for name, raw in pairs:
         value = raw.strip()
         if len(value) > LONGEST:
-            told.append(f"{name}: longer than {LONGEST} signs")
+            told.append(f"{name}: longer than {LONGEST} characters")
         elif name in _LISTS:
             parts = [value] if name in ("label", "repo") else value.split(",")
             _add(values, told, name, [part.strip() for part in parts if part.strip()])
@@ -130,7 +130,7 @@ def _add(values: dict[str, Any], told: list[str], name: str, parts: list[str]) -
 
 
 def _spelled(name: str, part: str) -> str:
-    """Words that are known in any case of their letters."""
+    """Normalize the case of predefined words."""
     if name == "autosync":
         part = _OTHER_WORDS.get(part.lower(), part)
     return next((word for word in _KNOWN.get(name, ()) if word.lower() == part.lower()), part)
@@ -139,12 +139,12 @@ def _spelled(name: str, part: str) -> str:
 def _fault(name: str, value: str) -> str:
     known = _KNOWN.get(name)
     if known is not None and value not in known:
-        return f"{name}: {value!r} is not known; choose of {', '.join(known)}"
+        return f"{name}: unknown value {value!r}; choose one of {', '.join(known)}"
     if name == "label":
         try:
             read_labels(value)
         except UserError as error:
-            return f"label: {value!r} cannot be read: {error}"
+            return f"label: {value!r} is not a label selector: {error}"
     return ""
 
 
@@ -155,15 +155,15 @@ def _set(values: dict[str, Any], told: list[str], name: str, value: str) -> None
         if value.lower() in _YES:
             values[name] = _YES[value.lower()]
         else:
-            told.append(f"{name}: {value!r} is neither; write 1 or 0")
+            told.append(f"{name}: invalid value {value!r}; use 1 or 0")
     elif name == "page":
         if value.isdecimal() and 0 < int(value) < 10**6:
             values[name] = int(value)
         elif value:
-            told.append(f"page: {value!r} is no page; the first is shown")
+            told.append(f"page: invalid page {value!r}; the first page is shown")
     else:
         known = VIEWS if name == "view" else SORTS
         if value.removeprefix("-" if name == "sort" else "") in known:
             values[name] = value
         elif value:
-            told.append(f"{name}: {value!r} is not known; choose of {', '.join(known)}")
+            told.append(f"{name}: unknown value {value!r}; choose one of {', '.join(known)}")

@@ -1,7 +1,7 @@
-"""Several streams as one, as what they bring comes.
+"""Merges several async streams into one stream of batches.
 
-In: streams. Out: batches in the order of their coming. Never: more than MOST that wait for a slow reader; a stream that
-goes on when nobody reads any more.
+In: streams. Out: batches in order of arrival. Never: buffers more than MAX_QUEUED_ITEMS for a slow reader; leaves a
+stream running after the reader stops.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Item = TypeVar("Item")
 async def merged(
     streams: Sequence[AsyncGenerator[Item, None]], *, pause: float = 0.0, most: int = MOST
 ) -> AsyncGenerator[list[Item], None]:
-    """`pause`: seconds in which more is gathered before a batch is given. Ends with the last stream."""
+    """Yield batches until all streams end. `pause`: seconds to gather more items before each batch."""
     came: asyncio.Queue[Item | None] = asyncio.Queue(most)
 
     async def read(stream: AsyncGenerator[Item, None]) -> None:
@@ -27,7 +27,7 @@ async def merged(
                 async for each in stream:
                     await came.put(each)
         except asyncio.CancelledError:
-            raise  # nobody reads a goodbye any more
+            raise  # nobody reads the end marker
         except Exception:
             await came.put(None)
             raise
@@ -44,7 +44,7 @@ async def merged(
             left -= batch.count(None)
             if found := [each for each in batch if each is not None]:
                 yield found
-        await asyncio.gather(*tasks)  # an error that no stream expected is the reader's
+        await asyncio.gather(*tasks)  # re-raise an unexpected error of a stream
     finally:
         for task in tasks:
             task.cancel()

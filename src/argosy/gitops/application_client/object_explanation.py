@@ -1,7 +1,7 @@
-"""One object or one field, explained: whose it is, what differs and why, and what to type.
+"""Explains one object or one field: owner, differences, causes and the next command.
 
-In: a reader, words like `deploy/web` and `.spec.replicas`. Out: Explanation. Never: changes anything; a value of a
-Secret.
+In: a reader, names such as `deploy/web` and `.spec.replicas`. Out: Explanation. Never: changes anything; shows a value
+of a Secret.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from argosy.kube.patch.json_pointer import parse
 
 @dataclass(frozen=True)
 class Told:
-    """A field with both values; ABSENT where a side has none. `path` is for people."""
+    """A field with both values; ABSENT if a side has none. `path` is the display form of the pointer."""
 
     story: FieldStory
     path: str
@@ -60,14 +60,14 @@ class Told:
 
 @dataclass(frozen=True)
 class Explanation:
-    """`fields` are those that differ, or the one that was asked for; `others` are set beside what Git asks for."""
+    """`fields`: the differing fields, or the requested one. `others`: fields that Git does not set."""
 
     key: ResourceKey
     app: str
     status: str
     health: str
     message: str = ""
-    cause: Cause | None = None  # of the whole: it is missing, extra, or its Application cannot be rendered
+    cause: Cause | None = None  # cause for the whole object: it is missing, extra, or the Application does not render
     fields: tuple[Told, ...] = ()
     others: tuple[Told, ...] = ()
 
@@ -83,7 +83,7 @@ class Explanation:
 
 
 async def find(desk: Desk, what: str, namespace: str = "", app: str = "") -> tuple[Application, ResourceKey]:
-    """The object of that name among those of Applications. Raises UserError."""
+    """Find the object among those of Applications. Raises UserError if there is none or more than one."""
     word, _, name = what.partition("/")
     apps = [await desk.find(app)] if app else await _applications(desk)
     kind = await _kind(desk, what, word, apps)
@@ -97,7 +97,7 @@ async def find(desk: Desk, what: str, namespace: str = "", app: str = "") -> tup
         raise UserError(await _nobodys(desk, kind, name, namespace, app))
     if len(found) > 1:
         places = ", ".join(f"{key.namespace or 'no namespace'} (of {owner})" for owner, key in found)
-        raise UserError(f"{what} is there more than once: {places}; choose one with -n NAMESPACE or --app APP")
+        raise UserError(f"{what} is ambiguous: {places}; choose one with -n NAMESPACE or --app APP")
     return next(iter(found.values()))
 
 
@@ -105,11 +105,11 @@ async def _applications(desk: Desk) -> list[Application]:
     try:
         return await desk.all(everywhere=True)
     except Forbidden:
-        return await desk.all()  # who may not see all namespaces has this one
+        return await desk.all()  # without permission for all namespaces, use the default one
 
 
 async def _kind(desk: Desk, what: str, word: str, apps: Sequence[Application]) -> GroupKind:
-    """Also one that the cluster does not serve, where an Application has such an object."""
+    """Resolve the kind, also one that the cluster no longer serves but an Application has."""
     try:
         return read_names([what], await desk.cluster.kinds())[0].kind
     except UserError:
@@ -122,8 +122,8 @@ async def _kind(desk: Desk, what: str, word: str, apps: Sequence[Application]) -
 async def _nobodys(desk: Desk, kind: GroupKind, name: str, namespace: str, app: str) -> str:
     called = f"{kind.kind}/{name}"
     if app:
-        return f"{app} has no {called}; see what it has: argosy app resources {app}"
-    advice = "name its namespace with -n, or see what each has: argosy app resources NAME"
+        return f"{app} has no {called}; list its objects: argosy app resources {app}"
+    advice = "give its namespace with -n, or list the objects: argosy app resources NAME"
     try:
         live = await desk.cluster.get(ResourceKey(*kind, namespace, name)) if namespace else None
     except ClusterError:
@@ -131,7 +131,7 @@ async def _nobodys(desk: Desk, kind: GroupKind, name: str, namespace: str, app: 
     owner = next(iter(mappings(((live or {}).get("metadata") or {}).get("ownerReferences"))), None)
     if owner:
         above = f"{owner.get('kind')}/{owner.get('name')}"
-        return f"{called} is made by {above}, and by no Application itself; explain that: argosy explain {above}"
+        return f"{called} was created by {above}, not by an Application; explain its owner: argosy explain {above}"
     return f"no Application has {called}; {advice}"
 
 
@@ -145,7 +145,7 @@ async def explain(reader: Reader, app: Application, key: ResourceKey, field: str
         return Explanation(key, app.name, "Unknown", health, message, cause)
     pair = next((each for each in look.comparison.pairs if each.key == key), None)
     if pair is None:
-        cause = Cause(CauseKind.UNKNOWN, "it is a hook, or is left out of comparisons: nothing of it can differ")
+        cause = Cause(CauseKind.UNKNOWN, "the object is a hook or is excluded from comparison, so it cannot differ")
         return Explanation(key, app.name, status, health, message, cause)
     status = "OutOfSync" if pair.differs else "Synced"
     fares = (await reader.health(app)).get(key)
@@ -176,7 +176,7 @@ async def _explained(
 
 
 def _difference(pointer: str, differing: dict[str, Any]) -> Any:
-    """The one of this very field, or of what holds it, or the first one within it."""
+    """Return the difference of this field, of a parent of it, or the first one within it."""
     if pointer in differing or not differing:
         return differing.get(pointer)
     tokens = parse(pointer)

@@ -1,7 +1,7 @@
-"""Single objects of an Application: read, patched and deleted by name.
+"""Reads, patches and deletes single objects of an Application.
 
-In: a reader, an Application, a choice of objects. Out: manifests, keys, rows of fields. Never: touches what is not the
-Application's; shows a secret.
+In: a reader, an Application, an object selector. Out: manifests, keys, rows of fields. Never: changes objects of
+others; shows a secret.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from argosy.kube.objects import Manifest, key_of
 
 
 async def read_objects(reader: Reader, app: Application, choice: Choice) -> list[Manifest]:
-    """argo: of all that it manages and of what came of it."""
+    """argo: search the whole resource tree, not only managed objects."""
     nodes = [node for node in await reader.tree(app) if choice.fits(node.key)]
     found = [manifest for node in nodes if (manifest := reader.cache.get(node.key)) is not None]
     return [each for each in masked(found, reader.rules.compare.masked_annotations) if each is not None]
 
 
 async def objects_to_change(reader: Reader, app: Application, choice: Choice, *, on_all: bool) -> list[Manifest]:
-    """argo: one, or several where that is asked for."""
+    """argo: return one object, or several if `on_all`."""
     found = await chosen_objects(reader, app, choice)
     if not found:
-        raise UserError(f"no matching resource found; see what there is: argosy app resources {app.name}")
+        raise UserError(f"no matching resource found; list them: argosy app resources {app.name}")
     if len(found) > 1 and not on_all:
         names = ", ".join(f"{each['kind']}/{each['metadata']['name']}" for each in found)
         raise UserError(f"multiple resources match: {names}; choose one with --resource-name, or add --all")
@@ -45,7 +45,7 @@ async def patch_object(reader: Reader, app: Application, manifest: Manifest, tex
         how = PatchKind(kind)
     except ValueError:
         known = ", ".join(each.value for each in PatchKind)
-        raise UserError(f"{kind!r} is no kind of patch; there are {known}", where="--patch-type") from None
+        raise UserError(f"unknown patch type {kind!r}; choose one of {known}", where="--patch-type") from None
     await reader.cluster.patch(key_of(manifest), read_patch(text), kind_of_patch=how)
     await _told(reader, app, Reason.RESOURCE_UPDATED, f"patched resource {_named(key_of(manifest))}")
 
@@ -68,14 +68,14 @@ def _named(key: ResourceKey) -> str:
 
 def check_project(app: Application, project: str) -> None:
     if project and project != app.project:
-        raise PolicyError(f"{app.name} is in project {app.project!r}, not {project!r}; leave --project out")
+        raise PolicyError(f"{app.name} is in project {app.project!r}, not {project!r}; omit --project")
 
 
 # -- fields --------------------------------------------------------------------------------------------------------
 
 
 def picked(manifest: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
-    """Only these fields, by their paths; in lists, of each item."""
+    """Keep only these fields, given as dotted paths; lists are filtered per item."""
     found: dict[str, Any] = {}
     for path in fields:
         found = _merged(found, _pick(manifest, path.split(".")))
@@ -102,7 +102,7 @@ def _merged(one: Any, other: Any) -> Any:
 
 
 def flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """argo: every value with its path, such as `spec.ports[0].port`."""
+    """argo: yield every value with its path, such as `spec.ports[0].port`."""
     if isinstance(value, Mapping):
         for name in sorted(value):
             yield from flat(value[name], f"{path}.{name}" if path else str(name))

@@ -1,6 +1,6 @@
-"""What belongs to an Application, and may be touched through it: in its tree, and permitted by its project.
+"""Finds the live objects that an Application owns: in its tree and permitted by its project.
 
-In: a reader, an Application. Out: live manifests. Never: one of which either is not so; judges how it fares.
+In: a reader, an Application. Out: live manifests. Never: returns an object that fails one of the two; assesses health.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from argosy.kube.objects import Manifest, key_of
 
 
 class NotIts(UserError):
-    """The Application has no such object, or its project does not permit it: nobody is told which."""
+    """The Application has no such object, or its project forbids it; the message does not say which."""
 
 
 async def belongings(reader: Reader, app: Application) -> Iterator[Manifest]:
-    """Parents before what came of them."""
+    """Walk the tree, parents before children."""
     reader.check(app)
     keys = [row.key for row in rows(app)]
     await reader.load(keys)
@@ -33,13 +33,13 @@ async def belongings(reader: Reader, app: Application) -> Iterator[Manifest]:
 
 
 async def belonging(reader: Reader, app: Application, choice: Choice) -> Manifest:
-    """The one that is named. Raises NotIts."""
+    """Return the named object. Raises NotOwnedObject."""
     if not choice.kind or not choice.name:
-        raise UserError("no object is named; say its kind and resourceName", where="resourceName")
+        raise UserError("no object given; set kind and resourceName", where="resourceName")
     wanted = (choice.group, choice.kind, choice.namespace, choice.name)
     for manifest in await belongings(reader, app):
         if key_of(manifest) == wanted:
             return manifest
     named = f"{choice.kind} {choice.group} {choice.name}".replace("  ", " ")
-    # argo: its words
-    raise NotIts(f"{named} not found as part of application {app.name}; see what it has: argosy app tree {app.name}")
+    # argo: same message
+    raise NotIts(f"{named} not found as part of application {app.name}; list them: argosy app tree {app.name}")

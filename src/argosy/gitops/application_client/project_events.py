@@ -1,6 +1,7 @@
-"""What somebody did to a project, as an Event beside it.
+"""Records Events about changes of an AppProject.
 
-In: a desk, a project, what was done. Out: an Event in Argo CD's words. Never: fails: what was done is done.
+In: an ApplicationService, a project, the action. Out: an Event in Argo CD's format. Never: fails: the change itself is
+already written.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The spec of a project, changed entry by entry as Argo CD's command does.
+"""Edits the spec of an AppProject entry by entry, as `argocd proj` does.
 
-In: a spec, what was typed. Out: the spec as it is to be. Never: writes it; adds an entry twice.
+In: a spec, parsed flags. Out: the new spec. Never: writes it; adds an entry twice.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from argosy.errors import UserError
 
 Spec = dict[str, Any]
-# flag → list in a spec, and how its entries are written
+# flag → list in a spec, and the format of its entries
 LISTS: Final = {
     "dest": ("destinations", "destination"),
     "src": ("sourceRepos", "text"),
@@ -26,7 +26,7 @@ LISTS: Final = {
 
 
 class Place(NamedTuple):
-    """The list that allow- and deny- commands change, in words and by name."""
+    """The list that an allow- or deny- command changes."""
 
     field: str
     said: str  # allowed or denied
@@ -34,7 +34,7 @@ class Place(NamedTuple):
 
 
 def typed_spec(given: Mapping[str, Any]) -> Spec:
-    """The fields that flags name; a list that is typed takes the place of the old one."""
+    """Build the fields of the given flags; a list given by flags replaces the old one."""
     spec: Spec = {}
     if given.get("description") is not None:
         spec["description"] = given["description"]
@@ -53,7 +53,7 @@ def _entry(form: str, text: str, flag: str) -> Any:
         case "destination":
             server, comma, namespace = text.rpartition(",")
             if not comma:
-                raise UserError(f"{text!r} is no SERVER,NAMESPACE; put a comma between them", where=named)
+                raise UserError(f"{text!r} is not SERVER,NAMESPACE; separate them with a comma", where=named)
             return destination(server, namespace, is_name="://" not in server and server not in ("*", ""))
         case "kind":
             group, _, rest = text.rpartition("/") if text.count("/") < 2 else text.partition("/")
@@ -64,7 +64,7 @@ def _entry(form: str, text: str, flag: str) -> Any:
         case "account":
             parts = text.split(",")
             if len(parts) != 3:
-                raise UserError(f"{text!r} is no SERVER,NAMESPACE,ACCOUNT; write all three", where=named)
+                raise UserError(f"{text!r} is not SERVER,NAMESPACE,ACCOUNT; give all three", where=named)
             return {"server": parts[0], "namespace": parts[1], "defaultServiceAccount": parts[2]}
     return text
 
@@ -74,7 +74,7 @@ def destination(place: str, namespace: str, *, is_name: bool) -> dict[str, str]:
 
 
 def added(spec: Spec, field: str, entry: Any, what: str) -> Spec:
-    """argo: an entry that is there already is a mistake."""
+    """argo: adding an existing entry is an error."""
     found = entries(spec, field)
     if any(_fits(each, entry) for each in found):
         raise UserError(f"specified {what} is already defined in project; see: argosy proj get")
@@ -101,7 +101,7 @@ def entries(spec: Mapping[str, Any], field: str) -> list[Any]:
 
 
 def place_of(*, allows: bool, is_cluster: bool, which: str) -> Place:
-    """argo: namespaced kinds are denied by a list and cluster kinds allowed by one, unless -l says otherwise."""
+    """argo: by default namespaced kinds use the deny list and cluster kinds the allow list; -l overrides it."""
     is_white = which in ("allow", "white")
     field = ("cluster" if is_cluster else "namespace") + "Resource" + ("Whitelist" if is_white else "Blacklist")
     return Place(field, "allowed" if is_white else "denied", allows if is_white else not allows)
@@ -114,7 +114,7 @@ def with_orphan_rule(spec: Spec, rule: Mapping[str, str], *, adds: bool) -> Spec
     return {**spec, "orphanedResources": change(orphans, "ignore", dict(rule), what)}
 
 
-# -- windows -------------------------------------------------------------------------------------------------------
+# -- sync windows --------------------------------------------------------------------------------------------------
 
 
 def with_window(spec: Spec, window: Mapping[str, Any]) -> Spec:
@@ -122,16 +122,16 @@ def with_window(spec: Spec, window: Mapping[str, Any]) -> Spec:
 
 
 def with_windows_changed(spec: Spec, number: int, change: Mapping[str, Any] | None) -> Spec:
-    """The window of that number with these fields; None takes it away."""
+    """Change the fields of one window; None removes it."""
     windows = entries(spec, "syncWindows")
     if not 0 <= number < len(windows):
-        raise UserError(f"there is no window {number}; see them: argosy proj windows list", where="ID")
+        raise UserError(f"sync window {number} not found; list them: argosy proj windows list", where="ID")
     changed = [] if change is None else [{**windows[number], **change}]
     return {**spec, "syncWindows": [*windows[:number], *changed, *windows[number + 1 :]]}
 
 
 def window_fields(given: Mapping[str, Any], names: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """flag → field, where something was typed; lists are typed with commas."""
+    """Map flags to fields for the flags that were given; list flags are comma-separated."""
     found = {}
     for flag, field in names:
         value = given.get(flag)

@@ -1,7 +1,6 @@
-"""What an update of a project would do to others: rights that it gives, Applications that it shuts out.
+"""Checks the effect of an AppProject update: new permissions, and Applications that would break.
 
-In: a project before and after, Applications. Out: names that rights are needed for; sentences. Never: writes; asks a
-cluster.
+In: a project before and after, Applications. Out: servers and repositories to authorize. Never: writes; asks a cluster.
 """
 
 from __future__ import annotations
@@ -29,20 +28,20 @@ def servers(spec: Mapping[str, Any]) -> list[str]:
 
 
 def clusters_given(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """argo: those that are new among its destinations; all of them where it may do something else there."""
+    """argo: list new destinations; all of them if the permitted kinds changed."""
     if any((before.get(name) or []) != (after.get(name) or []) for name in KINDS):
         return servers(after)
     return [each for each in servers(after) if each not in servers(before)]
 
 
 def repositories_given(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """argo: those that are new among its sources."""
+    """argo: list new source repositories."""
     had = entries(before, "sourceRepos")
     return [str(each) for each in entries(after, "sourceRepos") if each not in had]
 
 
 def check_applications(before: Mapping[str, Any], after: Mapping[str, Any], apps: Iterable[Application]) -> None:
-    """argo: what its Applications use may not be taken from them."""
+    """argo: refuse an update that removes a source or destination that an Application uses."""
     old, new = read_project(before), read_project(after)
     mine = [app for app in apps if app.project == new.name]
     sources = sum(_loses_source(app, old, new) for app in mine)
@@ -66,15 +65,15 @@ def _loses_place(app: Application, old: Project, new: Project) -> bool:
 
 
 def check_roles(name: str, spec: Mapping[str, Any]) -> None:
-    """argo: a role speaks of its own project only, and is called by a plain name."""
+    """argo: policies of a role concern its own project only; role names are unique and plain."""
     seen: set[str] = set()
     for role in read_project({"metadata": {"name": name}, "spec": spec}, f"AppProject {name}").roles:
         if not role.name or role.name in seen or not all(char.isalnum() or char in "-_." for char in role.name):
-            raise UserError(f"role {role.name[:60]!r}: a role needs a plain name of its own; correct it")
+            raise UserError(f"role {role.name[:60]!r}: invalid or duplicate role name; use letters, digits and -_.")
         seen.add(role.name)
         for policy in role.policies:
             words = [word.strip() for word in policy.split(",")]
             is_own = len(words) == 6 and words[:2] == ["p", f"proj:{name}:{role.name}"]
             if not is_own or not words[4].startswith(f"{name}/") or words[5] not in ("allow", "deny"):
                 form = f"p, proj:{name}:{role.name}, applications, get, {name}/*, allow"
-                raise UserError(f"role {role.name}: {policy[:120]!r} is no policy of it; write it as: {form}")
+                raise UserError(f"role {role.name}: {policy[:120]!r} is not a valid policy; expected: {form}")

@@ -1,7 +1,7 @@
-"""The projects of an installation: read, created, changed and deleted.
+"""Lists, creates, changes and deletes AppProjects.
 
-In: a desk. Out: AppProjects. Never: leaves out the default one, which is there even where nobody wrote it; deletes one
-that Applications are in.
+In: an ApplicationService. Out: AppProjects. Never: leaves out the default project, even if it does not exist; deletes a
+project that Applications use.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ async def project_named(desk: Desk, name: str) -> dict[str, Any]:
         if each["metadata"]["name"] == name:
             return each
     near = difflib.get_close_matches(name, [each["metadata"]["name"] for each in found], n=1)
-    hint = f"did you mean {near[0]}?" if near else "see which there are: argosy proj list"
-    raise UserError(f"there is no project {name!r} in {desk.namespace}; {hint}")
+    hint = f"did you mean {near[0]}?" if near else "list them: argosy proj list"
+    raise UserError(f"project {name!r} not found in {desk.namespace}; {hint}")
 
 
 async def create_project(desk: Desk, manifest: Manifest, *, replaces: bool) -> str:
-    """created, updated or unchanged."""
+    """Return `created`, `updated` or `unchanged`."""
     name = manifest["metadata"]["name"]
     read_project(manifest, f"AppProject {name}")
     before = await desk.cluster.get(_key(desk, name))
@@ -56,7 +56,7 @@ async def create_project(desk: Desk, manifest: Manifest, *, replaces: bool) -> s
 
 
 async def change_project(desk: Desk, name: str, make: Make) -> bool:
-    """Whether anything changed. What somebody else writes at the same time is changed, too, not overwritten."""
+    """Change the spec and retry on conflict; return True if anything changed."""
     for _ in range(ATTEMPTS):
         before = await project_named(desk, name)
         spec = make(dict(before.get("spec") or {}))
@@ -64,7 +64,7 @@ async def change_project(desk: Desk, name: str, make: Make) -> bool:
         read_project(after, f"AppProject {name}")
         if spec == before.get("spec"):
             return False
-        if "resourceVersion" not in before["metadata"]:  # the default one, that nobody wrote yet
+        if "resourceVersion" not in before["metadata"]:  # the implicit default project
             await desk.cluster.create({**after, "metadata": {"name": name, "namespace": desk.namespace}})
             return True
         try:
@@ -72,13 +72,13 @@ async def change_project(desk: Desk, name: str, make: Make) -> bool:
         except Conflict:
             continue
         return True
-    raise UserError(f"{name}: others write it all the time; try again")
+    raise UserError(f"{name}: gave up after {ATTEMPTS} write conflicts; try again")
 
 
 async def delete_project(desk: Desk, name: str) -> None:
-    """argo: not the default one, and none that is in use."""
+    """argo: the default project and projects in use cannot be deleted."""
     if name == DEFAULT:
-        raise PolicyError("the default project cannot be deleted; Applications that name none are in it")
+        raise PolicyError("the default project cannot be deleted: Applications without a project use it")
     project = await project_named(desk, name)
     users = [app.name for app in await desk.all(everywhere=True) if app.project == name]
     if users:
@@ -87,7 +87,7 @@ async def delete_project(desk: Desk, name: str) -> None:
     try:
         await desk.cluster.delete(_key(desk, name), uid=project["metadata"].get("uid"))
     except Conflict as error:
-        raise UserError(f"project {name} was deleted and created again meanwhile; the new one is kept") from error
+        raise UserError(f"project {name} was deleted and recreated in the meantime; the new one is kept") from error
 
 
 def _key(desk: Desk, name: str) -> ResourceKey:

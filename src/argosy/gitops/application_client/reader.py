@@ -1,6 +1,7 @@
-"""A look at an Application from here, with nothing but reads: what it desires, what lives, how each object fares.
+"""Reads one Application's desired state, live objects, health and resource tree, without writes.
 
-In: a desk, an Application. Out: Look, nodes of a tree, health by key. Never: writes; asks for more than belongs to it.
+In: an ApplicationService, an Application. Out: AppState, tree nodes, health by key. Never: writes; reads more than the
+Application's objects.
 """
 
 from __future__ import annotations
@@ -50,13 +51,13 @@ from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.schema.builtin_kinds import BUILT_IN
 
-AT_ONCE: Final = 8  # requests
+AT_ONCE: Final = 8  # concurrent requests
 _BUILT_IN: Final = frozenset(each.group_kind for each in BUILT_IN)
-LOCAL: Final = "local"  # stands for the revision of a folder on this machine
+LOCAL: Final = "local"  # revision of a local folder
 
 
 class _LocalRepositories(Repositories):
-    """Gives the folder, whatever repository is asked for."""
+    """Returns the local folder for every repository."""
 
     tree: FolderTree
 
@@ -65,11 +66,11 @@ class _LocalRepositories(Repositories):
 
 
 class Unseen(UserError):
-    """What lives cannot be seen from here: nothing is known of how it differs."""
+    """The destination cluster cannot be read from here, so differences are unknown."""
 
 
 class Reader:
-    """Reads once; what was read stays as it was."""
+    """Reads each object once and caches it."""
 
     def __init__(
         self, desk: Desk, repositories: Repositories, crew: Crew, pool: Pool, cache: Cache | None = None
@@ -82,20 +83,20 @@ class Reader:
         self._doorway = Doorway(desk.cluster, self.cache.get, time.monotonic)
         self.looker = Looker(self._doorway, self.cache, Memory())
         self._gate = asyncio.Semaphore(AT_ONCE)
-        self.denied: set[ResourceKey] = set()  # what was asked for and may not be seen
-        self.control_cache = self.cache  # of the cluster that settings are in
-        self._place, self._localised = HERE, _as_they_are  # which cluster it reads, and the rules that hold there
-        self._late: dict[str, tuple[Manifest, Late]] = {}  # other clusters, by their Secrets
+        self.denied: set[ResourceKey] = set()  # objects that may not be read
+        self.control_cache = self.cache  # cache of the cluster with the settings
+        self._place, self._localised = HERE, _as_they_are  # destination, and its overrides of the settings
+        self._late: dict[str, tuple[Manifest, Late]] = {}  # clients of other clusters, by Secret name
 
     def at(self, app: Application) -> Reader:
-        """A reader of the cluster that an Application goes to, with nothing read yet. Raises Unseen."""
+        """Return an uncached reader of the Application's destination cluster. Raises DestinationUnreadable."""
         known = self.settings.rules().clusters.find(app.destination)
         server = known.server if known is not None else app.destination.server
         if server == self._place or (known is None and app.destination.is_here and self._place == HERE):
             return self
         secret = self.settings.cluster_secret(known.secret) if known is not None else None
         if known is None or secret is None:
-            raise self._unseen(app, "read from here: no Secret that you may see tells of it")
+            raise self._unseen(app, "read from here: no cluster Secret that you may read describes it")
         if self.desk.opener is None:
             raise self._unseen(app, "compared from here")
         other = copy.copy(self)
@@ -110,7 +111,7 @@ class Reader:
         return other
 
     def impersonating(self, app: Application) -> Reader:
-        """The same, but changes what it changes as the account that syncs of the Application act as."""
+        """Return a reader whose writes impersonate the account that syncs of the Application use."""
         if not self.rules.impersonation.is_enabled:
             return self
         user = user_to_impersonate(app, self.project(app), self.rules)
@@ -121,39 +122,39 @@ class Reader:
         return other
 
     def check(self, app: Application) -> None:
-        """Raises Unseen where the Application goes to another cluster than this one reads."""
+        """Raise DestinationUnreadable if the Application's destination is another cluster than this reader's."""
         if self.at(app) is not self:
             raise self._unseen(app, "compared from here")
 
     @staticmethod
     def _unseen(app: Application, why: str) -> Unseen:
         told = f"goes to another cluster ({app.destination.server or app.destination.name}), which cannot be {why}"
-        return Unseen(f"{told}; see what its status says: argosy app get {app.name}", where=app.name)
+        return Unseen(f"{told}; see its status: argosy app get {app.name}", where=app.name)
 
     @property
     def is_here(self) -> bool:
-        """Whether it reads the cluster that Applications are in."""
+        """True if this reader reads the cluster that holds the Applications."""
         return self._place == HERE
 
     def _opened(self, name: str, secret: Manifest) -> Late:
-        """The one that is open, as long as its Secret says the same."""
+        """Return the open client, unless its Secret changed."""
         assert self.desk.opener is not None
         before = self._late.get(name)
         if before is not None and before[0].get("data") == secret.get("data"):
             return before[1]
         made = Late(connection_of(values_of(secret), self.settings.programs()), self.desk.opener)
         if before is not None:
-            self._late[f"{name} {len(self._late)}"] = before  # others may still read from it
+            self._late[f"{name} {len(self._late)}"] = before  # others may still use it
         self._late[name] = secret, made
         return made
 
     async def close(self) -> None:
-        """Other clusters, where any is open."""
+        """Close clients of other clusters."""
         for _, each in self._late.values():
             await each.close()
 
     def signed(self, by: str) -> Self:
-        """The same, and what is changed through it is told to be theirs."""
+        """Return a reader that records Events in the name of this user."""
         other = copy.copy(self)
         other.desk = replace(self.desk, signer=by)
         return other
@@ -177,22 +178,22 @@ class Reader:
     def project(self, app: Application) -> Project:
         found = self.rules.projects.get(app.project)
         if found is None:
-            raise UserError(f"{app.name}: there is no project {app.project!r}; create it, or choose another")
+            raise UserError(f"{app.name}: project {app.project!r} not found; create it, or choose another")
         return found
 
     def on_behalf_of(self, app: Application) -> AbstractContextManager[None]:
-        """Scripts that run within it count as work of the Application's project."""
+        """Account scripts that run within this context to the Application's project."""
         return on_behalf_of(self.rules.tenant(app.project))
 
     async def assemble(self, app: Application, refs: Sequence[str] = ()) -> Assembled:
-        """What it desires: at its own refs, or at these."""
+        """Render the desired state at the Application's own refs, or at these."""
         wanted = tuple(
             (refs[place] if place < len(refs) else "") or source.ref for place, source in enumerate(app.sources)
         )
         project, kinds = self.project(app), await self.kinds()
         if forbidden := forbidden_sources(project, app.sources):
             raise PolicyError("; ".join(forbidden), where=app.name)
-        self._crew.begin()  # while repositories are asked
+        self._crew.begin()  # starts the process while repositories are fetched
         return await self.assembler.assemble(app, project, Wanted(app.sources, wanted), self.rules, kinds)
 
     async def kinds(self) -> Catalog:
@@ -202,9 +203,9 @@ class Reader:
         return await self.look_at(app, await self.assemble(app, refs), is_judged=is_judged)
 
     async def look_at(self, app: Application, assembled: Assembled, *, is_judged: bool = True) -> Look:
-        """What was assembled, beside what lives; raises Unseen where that is in a cluster that cannot be reached.
+        """Compare the desired state with live objects; raises DestinationUnreadable if the cluster is unreachable.
 
-        Who only compares need not have it judged: then it is without health.
+        `is_judged=False` skips health, for callers that only compare.
         """
         self.check(app)
         desired = [key_of(each) for each in assembled.desired if each["metadata"].get("name")]
@@ -214,7 +215,7 @@ class Reader:
         return await self.looker.look(app, self.project(app), assembled, rules, kinds)
 
     def hidden(self, app: Application, look: Look) -> list[str]:
-        """Kinds of objects of it that may not be read: they look as if they were missing."""
+        """List kinds of its objects that may not be read: they appear as missing."""
         asked = {*(row.key for row in rows(app)), *(pair.key for pair in look.comparison.pairs)}
         return sorted({key.kind for key in self.denied & asked})
 
@@ -222,7 +223,7 @@ class Reader:
         await asyncio.gather(*(self._put(key) for key in dict.fromkeys(keys)))
 
     async def health(self, app: Application) -> dict[ResourceKey, Assessment]:
-        """How each object that it manages fares now. argo: what does not live is missing, hooks are not."""
+        """Assess each managed object. argo: an object that does not exist is Missing, unless it is a hook."""
         self.check(app)
         found = rows(app)
         await self.load(row.key for row in found)
@@ -234,7 +235,7 @@ class Reader:
         return {**judged, **{key: Assessment(Health.MISSING) for key in missing}}
 
     async def tree(self, app: Application) -> list[Node]:
-        """What it manages with all that came of it, each with its health."""
+        """Build the resource tree with the health of each node."""
         self.check(app)
         keys = [row.key for row in rows(app) if not row.hook]
         await self.load(keys)
@@ -246,7 +247,7 @@ class Reader:
         return [replace(node, health=each) for node, each in zip(nodes, said, strict=True)]
 
     async def orphans(self, app: Application) -> list[ResourceKey]:
-        """What is in its namespace and nobody's."""
+        """List objects in the Application's namespace that no Application manages."""
         self.check(app)
         keys = [row.key for row in rows(app)]
         namespace = app.destination.namespace
@@ -284,7 +285,7 @@ class Reader:
             except ClusterError as error:
                 if error.code not in (403, 404, 405):
                     raise
-                return  # who may not see it does without
+                return  # not permitted: continue without it
         for manifest in found.items:
             self.cache.put(_whole(manifest, kind))
 
@@ -298,7 +299,7 @@ async def _unjudged(manifests: Sequence[Manifest]) -> list[Assessment | None]:
 
 
 def _definitions(keys: Iterable[ResourceKey], kinds: Catalog) -> list[ResourceKey]:
-    """Of the custom kinds among them: how lists of a kind are compared stands there."""
+    """List the CRDs of the custom kinds: they define how lists are compared."""
     custom = {key.group_kind for key in keys if key.group_kind in kinds and key.group_kind not in _BUILT_IN}
     return [ResourceKey(*DEFINITION, "", f"{kinds[kind].plural}.{kind.group}") for kind in custom]
 
@@ -315,9 +316,9 @@ async def open_reader(
     crew: Crew | None = None,
     app: Application | None = None,
 ) -> AsyncIterator[Reader]:
-    """With a folder, every source is read from there; with repositories, from them. A crew is closed at the end.
+    """Open a reader. `local`: read every source from this folder; `crew` is closed at the end.
 
-    With an Application, what is read is the cluster that it goes to.
+    With `app`, the reader reads the destination cluster of this Application.
     """
     folder = cache_folder()
     repositories = repositories or Repositories(folder, SourceSettings())
@@ -339,7 +340,7 @@ async def open_reader(
 
 
 async def fares(reader: Reader, app: Application) -> tuple[Reader, dict[ResourceKey, Assessment]]:
-    """How its objects fare, and the reader that saw them; of a cluster that is away nothing is known."""
+    """Assess an Application's objects and return the reader that read them; empty if another cluster is unreachable."""
     try:
         there = reader.at(app)
         return there, await there.health(app)
@@ -350,15 +351,15 @@ async def fares(reader: Reader, app: Application) -> tuple[Reader, dict[Resource
 
 
 def in_folder(app: Application, path: str, root: str = "") -> tuple[Application, Path]:
-    """The Application with the folder in place of its source's path, and the root of the tree that it is in."""
+    """Replace the source's path by a local folder; also return the root of its tree."""
     if len(app.sources) != 1:
-        told = "has several sources, and --local stands for one; push a branch, and use --revision"
+        told = "has several sources, but --local replaces only one; push a branch and use --revision"
         raise UserError(f"{app.name} {told}")
     place = locate(path)
     top = Path(root).resolve() if root else Path(place.root)
     inner = (Path(place.root) / place.path).resolve()
     if not inner.is_relative_to(top):
-        raise UserError(f"{path} is not below {root}; name a folder that holds it", where="--local-repo-root")
+        raise UserError(f"{path} is not below {root}; name one of its parent folders", where="--local-repo-root")
     source = read_source({**app.sources[0].wire, "path": str(inner.relative_to(top)) or "."})
     return replace(app, sources=(source,)), top
 

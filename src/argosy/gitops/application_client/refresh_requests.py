@@ -1,7 +1,7 @@
-"""Refreshes that others ask for, by an annotation that any engine reads: at most one of an Application in a while.
+"""Requests refreshes by annotation, rate-limited per Application.
 
-In: keys of Applications. Out: annotations, written in the background. Never: forgets one that came too early: it is
-done when its time has come; keeps whoever asks waiting.
+In: keys of Applications. Out: annotations, written in the background. Never: drops a request that came too early: it is
+delayed; blocks the caller.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from argosy.kube.controller.log_context import about, about_object
 from argosy.kube.names import ResourceKey
 
 log = logging.getLogger(__name__)
-SECONDS: Final = 10.0  # between two of one Application
+SECONDS: Final = 10.0  # minimum between two refreshes of one Application
 AT_ONCE: Final = 8
-MOST: Final = 50_000  # Applications that are remembered
+MOST: Final = 50_000  # Applications in memory
 
 
 class Refreshes:
@@ -35,7 +35,7 @@ class Refreshes:
         self._asked = asyncio.Event()
 
     def ask(self, cluster: Cluster, keys: Iterable[ResourceKey]) -> int:
-        """How many of them are new: one that waits for its time already is not asked for twice."""
+        """Queue refreshes; return how many were not queued already."""
         now, count = asyncio.get_running_loop().time(), 0
         for key in keys:
             if key not in self._due and len(self._due) < MOST:
@@ -52,7 +52,7 @@ class Refreshes:
             ready = [key for key, at in self._due.items() if at <= clock()][:AT_ONCE]
             if not ready:
                 self._asked.clear()
-                with suppress(TimeoutError):  # what is asked for meanwhile may be due before
+                with suppress(TimeoutError):  # a new request may be due earlier
                     await asyncio.wait_for(self._asked.wait(), min(self._due.values()) - clock())
                 continue
             for key in ready:
@@ -66,13 +66,15 @@ class Refreshes:
         self._last[key] = at
 
     async def done(self) -> None:
-        """Until nothing waits."""
+        """Wait until the queue is empty."""
         if self._work is not None:
             await asyncio.wait({self._work})
 
 
 async def ask_quietly(cluster: Cluster, key: ResourceKey) -> None:
-    """Without an Event: nobody in particular asks. On what it is now: a hard one may wait. Nothing where it is gone."""
+    """Write the refresh annotation without an Event, keeping a pending hard refresh; does nothing if the object is
+    gone.
+    """
     for attempt in range(ATTEMPTS):
         found = await cluster.get(key)
         if found is None:
@@ -82,17 +84,17 @@ async def ask_quietly(cluster: Cluster, key: ResourceKey) -> None:
         try:
             await cluster.patch(key, {"metadata": {"resourceVersion": version, "annotations": asked}})
         except Conflict:
-            await asyncio.sleep(PAUSE * 2**attempt)  # who writes is given the time to end it
+            await asyncio.sleep(PAUSE * 2**attempt)
             continue
         return
-    raise TransientError(f"{key.name}: others write it all the time")
+    raise TransientError(f"{key.name}: gave up after {ATTEMPTS} write conflicts")
 
 
 async def _refresh(cluster: Cluster, key: ResourceKey) -> None:
     with about(**about_object(key)):
         try:
             await ask_quietly(cluster, key)
-        except ArgosyError as error:  # it is gone, or the cluster is away: it is looked at sooner or later anyway
-            log.info("%s/%s was not refreshed: %s", key.namespace, key.name, error)
+        except ArgosyError as error:  # gone, or the cluster is unreachable: the periodic refresh follows anyway
+            log.info("cannot request a refresh: %s/%s: %s", key.namespace, key.name, error)
         except Exception:
-            log.exception("%s/%s was not refreshed", key.namespace, key.name)
+            log.exception("cannot request a refresh: %s/%s", key.namespace, key.name)

@@ -1,7 +1,7 @@
-"""Which commit took something out of Git: an object that is to be pruned, or a field that is asked for no more.
+"""Finds the commit that removed an object or a field from Git.
 
-In: causes, the revision that was synced last. Out: the same causes, with the file that had it and the commit. Never:
-fails because the older revision cannot be rendered any more.
+In: causes, the revision of the last sync. Out: the same causes with file and commit. Never: fails because the older
+revision no longer renders.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Causes = Mapping[str, Cause]
 async def removed(
     reader: Reader, app: Application, assembled: Assembled, told: Mapping[ResourceKey, Causes]
 ) -> dict[ResourceKey, Causes]:
-    """Of one source, that was synced before at another revision."""
+    """Add removal commits, for an Application with one source that was last synced at another revision."""
     gone = [(key, at) for key, found in told.items() for at, each in found.items() if _is_gone(each)]
     before = _synced(app)
     if not gone or not before or assembled.revisions in ((before,), (LOCAL,)) or len(app.sources) != 1:
@@ -45,7 +45,7 @@ def _is_gone(cause: Cause) -> bool:
 
 
 def _synced(app: Application) -> str:
-    """The revision of the last deployment; empty where there was none."""
+    """Return the revision of the last deployment; empty if there is none."""
     history = mappings(app.status.get("history"))
     return str(history[-1].get("revision") or "") if history else ""
 
@@ -53,7 +53,7 @@ def _synced(app: Application) -> str:
 async def _found(
     reader: Reader, app: Application, older: Assembled, assembled: Assembled, key: ResourceKey, pointer: str
 ) -> tuple[str, Blame] | None:
-    """The file that had it, and the latest commit that changed that file since."""
+    """Return the file that had the value, and the latest commit that changed the file since."""
     origin = next((found for part in older.rendered if (found := part.origins.find(key, pointer))), None)
     if origin is None or origin.repository:
         return None

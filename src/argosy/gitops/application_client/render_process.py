@@ -1,6 +1,6 @@
-"""A process that renders, on its way while its caller still imports what compares.
+"""Starts a render process while the caller still imports.
 
-In: nothing. Out: a Crew. Never: waits for it.
+In: nothing. Out: a ProcessPool. Never: waits for it.
 """
 
 from __future__ import annotations
@@ -9,5 +9,5 @@ from argosy.isolation.process_pool import Crew
 
 
 def renderer() -> Crew:
-    """Begin it before the imports that take long, and hand it to `open_reader`."""
+    """Create the pool; start it before slow imports and pass it to `open_reader`."""
     return Crew(workers=1, modules=["argosy.gitops.reconciler.render_cache"])

@@ -1,6 +1,6 @@
-"""Actions on objects of an Application, and the logs of its Pods.
+"""Runs resource actions on objects of an Application, and reads logs of its Pods.
 
-In: a reader, an Application, a choice of objects. Out: actions, lines. Never: acts on what is not the Application's.
+In: a reader, an Application, an object selector. Out: actions, log lines. Never: acts on objects of others.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CONFIG_MAPS: Final = ("argocd-cm", "argosy-cm")
 
 @dataclass(frozen=True)
 class Choice:
-    """Empty parts fit all. argo: a kind may be given without its group."""
+    """Selects objects; empty parts match all. argo: a kind may be given without its group."""
 
     group: str = ""
     kind: str = ""
@@ -54,7 +54,7 @@ def actions_in_force(reader: Reader) -> Actions:
 
 
 async def chosen_objects(reader: Reader, app: Application, choice: Choice) -> list[Manifest]:
-    """Those that its project permits: Git may name anything, and its status lists that."""
+    """List selected objects that the project permits: Git, and so the status, may name any object."""
     reader.check(app)
     allowed = permission(app, reader.project(app), reader.rules, await reader.kinds())
     keys = [row.key for row in rows(app) if choice.fits(row.key) and allowed(row.key)]
@@ -72,13 +72,13 @@ async def offers(reader: Reader, app: Application, choice: Choice) -> list[Offer
 
 
 async def act(reader: Reader, app: Application, name: str, choice: Choice, *, on_all: bool) -> list[ResourceKey]:
-    """Runs the action on one object, or on all that fit where that is asked for."""
+    """Run the action on one object, or on all matching ones if `on_all`."""
     objects = await chosen_objects(reader, app, choice)
     if not objects:
-        raise UserError(f"{app.name} has no such object; see what it has: argosy app resources {app.name}")
+        raise UserError(f"{app.name} has no such object; list its objects: argosy app resources {app.name}")
     if len(objects) > 1 and not on_all:
         names = ", ".join(each["metadata"]["name"] for each in objects)
-        raise UserError(f"several objects fit: {names}; choose one with --resource-name, or add --all")
+        raise UserError(f"multiple objects match: {names}; choose one with --resource-name, or add --all")
     actions = actions_in_force(reader)
     for manifest in objects:
         await run_action(reader, app, actions, manifest, name, {})
@@ -107,11 +107,11 @@ async def run_action(
 
 
 async def _check_new(reader: Reader, app: Application, manifest: Manifest) -> None:
-    """argo: what an action creates has to be permitted, as if a sync did it."""
+    """argo: the project must permit objects that an action creates, as in a sync."""
     allowed = permission(app, reader.project(app), reader.rules, await reader.kinds())
     if not allowed(key := key_of(manifest)):
         told = f"the action would create {key.kind}/{key.name}, which project {app.project!r} does not permit"
-        raise PolicyError(f"{told}; see it with: argosy proj get {app.project}", where=app.name)
+        raise PolicyError(f"{told}; see: argosy proj get {app.project}", where=app.name)
 
 
 class Log(NamedTuple):
@@ -120,19 +120,19 @@ class Log(NamedTuple):
 
 
 async def logs_of(reader: Reader, app: Application, choice: Choice, container: str) -> list[Log]:
-    """Each container of each Pod below what was chosen."""
+    """List each container of each Pod below the selected objects."""
     nodes = await reader.tree(app)
     pods = [node for node in nodes if node.key.group_kind == POD and _is_below(node, nodes, choice)]
     found = []
     for node in pods:
         spec = mapping((reader.cache.get(node.key) or {}).get("spec"))
         names = [str(each.get("name")) for each in mappings(spec.get("containers"))]
-        if container:  # argo: an init container only by its name
+        if container:  # argo: init containers only by name
             names += [str(each.get("name")) for each in mappings(spec.get("initContainers"))]
         found += [Log(node.key, name) for name in names if not container or name == container]
     if not found:
         told = f"with a container {container!r} " if container else ""
-        raise UserError(f"{app.name} has no Pods {told}to read from; see what it has: argosy app tree {app.name}")
+        raise UserError(f"{app.name} has no Pods {told}to read from; see its objects: argosy app tree {app.name}")
     return found
 
 
@@ -152,12 +152,12 @@ def _is_below(node: Node, nodes: list[Node], choice: Choice) -> bool:
 
 @dataclass(frozen=True)
 class Excerpt:
-    """Which lines of a log."""
+    """Which lines of a log to read."""
 
     follow: bool = False
     tail: int | None = None
-    since: int | None = None  # seconds ago
-    previous: bool = False  # of the container before its last restart
+    since: int | None = None  # seconds
+    previous: bool = False  # log of the previous container instance
 
 
 def lines(reader: Reader, log: Log, excerpt: Excerpt) -> AsyncIterator[str]:

@@ -1,6 +1,6 @@
-"""What a rollback is about to change.
+"""Previews a rollback.
 
-In: an Application, an entry of its history. Out: a look at what that entry deployed, beside what lives. Never: writes.
+In: an Application, an entry of its history. Out: AppState of the entry against live objects. Never: writes.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from argosy.gitops.status.history import Deployment
 
 
 def check_sources(reader: Reader, app: Application, entry: Deployment) -> None:
-    """What the project has forbidden since does not come back. Raises PolicyError."""
+    """Raise PolicyError if the project no longer permits a source of the entry."""
     if forbidden := forbidden_sources(reader.project(app), _sources(entry)):
         raise PolicyError("; ".join(forbidden), where=app.name)
 
 
 async def look_back(reader: Reader, app: Application, entry: Deployment) -> Look:
-    """With the sources of then, at the revisions of then."""
+    """Compare live objects with the entry's sources at its revisions."""
     return await reader.look(replace(app, sources=_sources(entry) or app.sources), entry.revisions)
 
 

@@ -1,6 +1,6 @@
-"""Small changes of an Application, each told in an Event: refresh, hold, release, rollback, terminate, confirm, delete.
+"""Changes an Application and records an Event: refresh, hold, release, rollback, terminate, confirm, delete.
 
-In: a desk, an Application. Out: the Application as it is after. Never: a change that nobody signed.
+In: an ApplicationService, an Application. Out: the changed Application. Never: a change without its user.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from argosy.kube.objects import Manifest
 
 FOREGROUND, BACKGROUND = "foreground", "background"
 OURS: Final = (names.RESOURCES_FINALIZER,)
-END_SECONDS: Final = 30.0  # for a sync that is terminated, until it is over
+END_SECONDS: Final = 30.0  # timeout for a terminated sync
 
 
 class AutoSyncOn(PolicyError):
-    """argo: what is rolled back would be synced forward at once."""
+    """argo: automated sync would undo the rollback immediately."""
 
 
 async def refresh(
     desk: Desk, app: Application, *, is_hard: bool, seconds: float, tell: Tell | None = None
 ) -> Application:
-    """Asked for, and taken up by the engine; told where nobody does for a while."""
+    """Request a refresh and wait until the engine has taken it up; report if it takes long."""
     await ask_refresh(desk, app, is_hard=is_hard)
     last: list[Manifest | None] = [None]
 
@@ -56,18 +56,18 @@ async def refresh(
     is_done = await until(desk.cluster, app.key, is_taken_up, min(patience, UNHEARD))
     if not is_done and patience > UNHEARD:
         if tell:
-            tell(f"{app.name}: nobody has taken the refresh up yet; does a controller run? argosy controller")
+            tell(f"{app.name}: no controller has taken up the refresh yet; is one running? argosy controller")
         is_done = await until(desk.cluster, app.key, is_taken_up, patience - UNHEARD)
     if not is_done:
-        told = f"{app.name}: nobody refreshed it within {seconds:g} s; does a controller run? argosy controller"
+        told = f"{app.name}: not refreshed within {seconds:g} s; is a controller running? argosy controller"
         raise TooLate(told)
     if last[0] is None:
-        raise UserError(f"{app.name} is gone; somebody deleted it")
+        raise UserError(f"{app.name} was deleted in the meantime")
     return read_application(last[0])
 
 
 async def ask_refresh(desk: Desk, app: Application, *, is_hard: bool) -> None:
-    """The engine takes it up."""
+    """Request a refresh; the engine carries it out."""
     at = datetime.now(UTC)
 
     def make(current: Application) -> dict[str, Any]:
@@ -78,7 +78,7 @@ async def ask_refresh(desk: Desk, app: Application, *, is_hard: bool) -> None:
 
 
 async def hold(desk: Desk, app: Application, reason: str) -> tuple[Application, bool]:
-    """The Application, and whether anything changed."""
+    """Hold automated syncs; return the Application and whether anything changed."""
     before = read_hold(app.annotations)
     if before is not None and (not reason or reason == before.reason):
         return app, False
@@ -101,7 +101,7 @@ async def release(desk: Desk, app: Application) -> tuple[Application, bool]:
 
 
 def entry_to_roll_back_to(app: Application, number: int | None, *, is_compat: bool = False) -> Deployment:
-    """The one that is asked for, or the last one that was another: who synced the same twice wants neither of both."""
+    """Return the requested entry, or the latest that deployed other content than the current one."""
     entries = deployments(app.status)
     if number is None:
         if entries and not is_compat and _syncs_something_else(app, entries[-1]):
@@ -110,7 +110,7 @@ def entry_to_roll_back_to(app: Application, number: int | None, *, is_compat: bo
             told = f"{app.name} has no earlier deployment to go back to; see: argosy app history {app.name}"
             raise UserError(told)
         others = [] if is_compat else [each for each in entries if not is_same_content(each, entries[-1])]
-        return others[-1] if others else entries[-2]  # argo: the one before the last, whatever it was
+        return others[-1] if others else entries[-2]  # argo: the entry before the last, whatever its content
     for entry in entries:
         if entry.id == number:
             return entry
@@ -127,7 +127,7 @@ def _find_history_entry(app: Application, number: int) -> Mapping[str, Any]:
 
 def _no_deployment(app: Application, number: int) -> UserError:
     known = ", ".join(str(entry.id) for entry in deployments(app.status)) or "none"
-    return UserError(f"{app.name} has no deployment {number} in its history; there are: {known}")
+    return UserError(f"{app.name} has no deployment {number} in its history; existing ones: {known}")
 
 
 def is_same_content(one: Deployment, other: Deployment) -> bool:
@@ -135,7 +135,7 @@ def is_same_content(one: Deployment, other: Deployment) -> bool:
 
 
 def is_deployed_already(app: Application, entry: Deployment) -> bool:
-    """Whether going back to it changes nothing that came from Git."""
+    """True if a rollback to this entry changes nothing from Git."""
     last = deployments(app.status)[-1]
     return is_same_content(entry, last) and not _syncs_something_else(app, last)
 
@@ -150,7 +150,7 @@ def _syncs_something_else(app: Application, entry: Deployment) -> bool:
 
 
 def syncs_itself(app: Application) -> bool:
-    """Whether automated syncs would undo a rollback: they are on, and nobody holds them."""
+    """True if automated sync would undo a rollback: it is on and not held."""
     automated = app.policy.automated
     return automated is not None and automated.is_on and read_hold(app.annotations) is None
 
@@ -165,9 +165,9 @@ async def roll_back(
     dry_run: bool = False,
     tell: Tell | None = None,
 ) -> Application:
-    """Asked for; with a hold in the same write, so that nothing comes in between. A sync that is stuck ends first."""
+    """Request a rollback, with a hold in the same write if given; terminate a stuck sync first."""
     by = await desk.who()
-    # Before anything changes: the entry may be refused, and may leave the history while a sync ends.
+    # Before any write: the entry may be invalid, and may leave the history while a sync ends.
     history_entry = _find_history_entry(app, entry.id)
     request = rollback_request(history_entry, by=by, prune=prune, dry_run=dry_run, options=app.policy.options)
     if not dry_run and (hold_reason is not None or not syncs_itself(app)):
@@ -181,7 +181,7 @@ async def roll_back(
                 f"{app.name}: rollback cannot be initiated when auto-sync is enabled; "
                 f"hold it at the same time: argosy app rollback {app.name} {entry.id} --hold"
             )
-        left = {"info": [{"name": LEFT, "value": health_word(current)}]}  # nobody else remembers how that fared
+        left = {"info": [{"name": LEFT, "value": health_word(current)}]}  # the only record of this health
         patch: dict[str, Any] = {"operation": {**request.wire, **left}}
         return {**patch, **_holding(made)} if hold_reason is not None else patch
 
@@ -198,11 +198,11 @@ async def _end_stuck_sync(desk: Desk, app: Application, hold_reason: str | None,
     """Terminate a sync that cannot succeed, and wait until it is over; leave one alone that may succeed."""
     if app.deleted or not (why := await find_stuck_reason(desk, app)):
         return app
-    if hold_reason is not None:  # before that: else an automated sync could begin as soon as this one is over
+    if hold_reason is not None:  # hold first, else an automated sync could start right after
         app, _ = await hold(desk, app, hold_reason)
     if tell is not None:
-        tell(f"{app.name}: ends the sync that runs, because it cannot succeed: {why}")
-    with contextlib.suppress(UserError):  # it ended by itself a moment ago
+        tell(f"{app.name}: terminating the running sync, because it cannot succeed: {why}")
+    with contextlib.suppress(UserError):  # it just ended by itself
         await terminate(desk, app)
     last: list[Manifest | None] = [None]
 
@@ -211,10 +211,10 @@ async def _end_stuck_sync(desk: Desk, app: Application, hold_reason: str | None,
         return manifest is None or not is_busy(read_application(manifest))
 
     if not await until(desk.cluster, app.key, is_free, END_SECONDS):
-        advice = f"does a controller run? argosy controller; then try again: argosy app rollback {app.name}"
-        raise TooLate(f"{app.name}: the sync that runs did not end within {END_SECONDS:g} s; {advice}")
+        advice = f"is a controller running? argosy controller; then try again: argosy app rollback {app.name}"
+        raise TooLate(f"{app.name}: the running sync did not end within {END_SECONDS:g} s; {advice}")
     if last[0] is None:
-        raise UserError(f"{app.name} is gone; somebody deleted it")
+        raise UserError(f"{app.name} was deleted in the meantime")
     return read_application(last[0])
 
 
@@ -224,9 +224,9 @@ async def terminate(desk: Desk, app: Application) -> Application:
             told = f"no operation is in progress; see: argosy app get {app.name}"
             raise UserError(f"{app.name}: unable to terminate operation: {told}")
         if current.state is None or current.state.progress.is_over:
-            return {"operation": None}  # nobody has begun it
+            return {"operation": None}  # not started yet
         patch: dict[str, Any] = {"status": {"operationState": {"phase": "Terminating"}}}
-        if current.operation is None:  # somebody removed it, and an Argo CD looks at no operation without it
+        if current.operation is None:  # removed by a user; Argo CD ignores an operationState without it
             patch["operation"] = request_wire(current.state.request)
         return patch
 
@@ -238,15 +238,15 @@ async def terminate(desk: Desk, app: Application) -> Application:
 
 
 async def confirm_deletion(desk: Desk, app: Application, seen: str | None = None) -> Application:
-    """`seen`: when that began which is allowed to delete (`deletes_since`); None: what this Application says."""
+    """Approve pending deletions. `seen`: the start time (`deletes_since`) that the user saw; None: the current one."""
     at, by = now(), await desk.who()
     since = deletes_since(app) if seen is None else seen
 
     def make(current: Application) -> dict[str, Any]:
         if deletes_since(current) != since:
-            told = "what asked is over, and what is there now may delete something else; nothing was allowed"
-            raise UserError(f"{app.name}: {told}; look again: argosy app get {app.name}")
-        # By its own time: whatever begins later asks for itself, and no clock but the cluster's counts.
+            told = "that operation is over, and the current one may delete other objects; nothing was confirmed"
+            raise UserError(f"{app.name}: {told}; check again: argosy app get {app.name}")
+        # Use the operation's own time: later operations need a new approval, and only the cluster's clock counts.
         return {"metadata": {"annotations": {names.DELETION_APPROVED: since or at}}}
 
     after = await desk.revise(app, make)
@@ -256,7 +256,7 @@ async def confirm_deletion(desk: Desk, app: Application, seen: str | None = None
 
 
 async def delete(desk: Desk, app: Application, *, cascades: bool, policy: str = FOREGROUND) -> None:
-    """argo: with what it manages, where that is asked for; else that stays."""
+    """argo: delete with its managed objects if `cascades`; else they stay."""
     wanted = [BACKGROUND_FINALIZER if policy == BACKGROUND else names.RESOURCES_FINALIZER] if cascades else []
 
     def make(current: Application) -> dict[str, Any] | None:

@@ -1,6 +1,6 @@
-"""An Application as it is to be written, from flags by Argo CD's names.
+"""Builds and changes Application manifests from flags with Argo CD's names.
 
-In: what was typed, the Application as it is. Out: its manifest. Never: writes it; changes what no flag names.
+In: parsed flags, the current Application. Out: its manifest. Never: writes it; changes fields that no flag names.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from argosy.gitops.workspace.source_flags import FLAGS, Flag, with_options
 
 HERE: Final = "https://kubernetes.default.svc"
 AUTOMATED: Final = ("automated", "auto", "automatic")
-LITERAL: Final = "--values-literal-file"  # what is in it
+LITERAL: Final = "--values-literal-file"  # the file's content
 MANUAL: Final = ("none", "manual")
 
-Given = Mapping[str, Any]  # what was typed, by flag; None where it was not
+Given = Mapping[str, Any]  # flag values; None if not given
 # flag → field of a source
 SOURCE: Final = {
     "--repo": "repoURL",
@@ -39,7 +39,7 @@ BACKOFF: Final = {
 
 
 def new_application(name: str, namespace: str, given: Given) -> dict[str, Any]:
-    """From flags alone."""
+    """Build a manifest from flags alone."""
     metadata: dict[str, Any] = {"name": name, "namespace": namespace}
     manifest: dict[str, Any] = {
         "apiVersion": "argoproj.io/v1alpha1",
@@ -58,20 +58,20 @@ def new_application(name: str, namespace: str, given: Given) -> dict[str, Any]:
 
 
 def checked(manifest: Mapping[str, Any]) -> None:
-    """What no engine could deliver is not written."""
+    """Raise UserError for a manifest that no engine could deliver."""
     spec = manifest.get("spec") or {}
     sources = spec.get("sources") or ([spec["source"]] if spec.get("source") else [])
     if not sources or not all(isinstance(each, dict) and each.get("repoURL") for each in sources):
-        raise UserError("no repository is given; add --repo URL and --path PATH, or -f FILE with an Application")
+        raise UserError("no repository given; add --repo URL and --path PATH, or -f FILE with an Application")
     if not all(each.get("path") or each.get("chart") or each.get("ref") for each in sources):
-        raise UserError("no path is given; add --path PATH, or --helm-chart NAME")
+        raise UserError("no path given; add --path PATH, or --helm-chart NAME")
     destination = spec.get("destination") or {}
     if not destination.get("server") and not destination.get("name"):
-        raise UserError(f"no cluster is given; add --dest-server {HERE}")
+        raise UserError(f"no cluster given; add --dest-server {HERE}")
 
 
 def changed(manifest: Mapping[str, Any], given: Given, position: int | None = None) -> dict[str, Any]:
-    """With the fields that were typed in place of those that are there."""
+    """Return a copy with the fields of the given flags replaced."""
     made: dict[str, Any] = copy.deepcopy(dict(manifest))
     spec = made.setdefault("spec", {})
     if given.get("--project"):
@@ -104,12 +104,12 @@ def _put_source(spec: dict[str, Any], given: Given, position: int | None) -> Non
 
 
 def new_source(given: Given) -> dict[str, Any]:
-    """From flags alone."""
+    """Build a source from flags alone."""
     return _with_options({field: given[flag] for flag, field in SOURCE.items() if given.get(flag)}, given)
 
 
 def _with_options(source: Mapping[str, Any], given: Given) -> dict[str, Any]:
-    """argo: a list that is typed takes the place of the old one; of images, only of those of the same name."""
+    """argo: a list given by flags replaces the old one; for images, only entries of the same name."""
     made: dict[str, Any] = copy.deepcopy(dict(source))
     if given.get(LITERAL):
         made["helm"] = {**(made.get("helm") or {}), "values": given[LITERAL]}
@@ -136,16 +136,16 @@ def _has_options(given: Given) -> bool:
 def _place(many: Sequence[Mapping[str, Any]], given: Given, position: int | None, is_needed: bool) -> int | None:
     if position is not None:
         if not 1 <= position <= len(many):
-            raise UserError(f"there are {len(many)} sources, and none is number {position}", where="--source-position")
+            raise UserError(f"it has {len(many)} sources, none at position {position}", where="--source-position")
         return position - 1
     name = given.get("--source-name")
     if name:
         for place, source in enumerate(many):
             if source.get("name") == name:
                 return place
-        raise UserError(f"there is no source named {name!r}; use --source-position", where="--source-name")
+        raise UserError(f"no source named {name!r}; use --source-position", where="--source-name")
     if is_needed:
-        raise UserError("it has several sources; say which with --source-position N, the first is 1")
+        raise UserError("the application has several sources; choose one with --source-position N, starting at 1")
     return None
 
 
@@ -157,11 +157,11 @@ def _put_policy(spec: dict[str, Any], given: Given) -> None:
     elif word in AUTOMATED:
         policy.setdefault("automated", {})
     elif word is not None:
-        raise UserError(f"{word!r} is no sync policy; say automated or none", where="--sync-policy")
+        raise UserError(f"unknown sync policy {word!r}; use automated or none", where="--sync-policy")
     for flag, field in AUTOMATION.items():
         if given.get(flag) is not None:
             if policy.get("automated") is None:
-                told = "only an Application that syncs by itself has it; add --sync-policy automated"
+                told = "needs automated sync; add --sync-policy automated"
                 raise UserError(told, where=flag)
             policy["automated"] = {**policy["automated"], field: given[flag]}
     if options := given.get("--sync-option"):
@@ -173,7 +173,7 @@ def _put_policy(spec: dict[str, Any], given: Given) -> None:
 
 
 def _options(before: Sequence[str], typed: Sequence[str]) -> list[str]:
-    """argo: `Name=value` sets one, `!Name=value` takes it away."""
+    """argo: `Name=value` sets an option, `!Name=value` removes it."""
     kept = list(before)
     for text in typed:
         name = text.removeprefix("!").partition("=")[0]
@@ -200,14 +200,14 @@ def _pairs(flag: str, texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not name or not equals:
-            raise UserError(f"{text!r} is no NAME=VALUE; write a name, an equals sign and the value", where=flag)
+            raise UserError(f"{text!r} is not NAME=VALUE", where=flag)
         found[name] = value
     return found
 
 
 # -- unset ---------------------------------------------------------------------------------------------------------
 
-# flag → field of a source, and what its values name in a list there (empty: the field as a whole)
+# flag → field of a source, and how its values identify list entries (empty: the whole field)
 UNSET: Final = {
     "--parameter": ("helm.parameters", "name"),
     "--values": ("helm.valueFiles", "text"),

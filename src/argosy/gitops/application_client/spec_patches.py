@@ -1,6 +1,6 @@
-"""Changes of an Application that are no flags: a patch, a source more or less, its spec as somebody edited it.
+"""Applies patches, source additions and removals, and edited specs to an Application manifest.
 
-In: the Application as it is, what was typed. Out: its manifest. Never: writes it; touches its status.
+In: the current Application, user input. Out: its manifest. Never: writes it; changes its status.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ KINDS: Final = (JSON, MERGE)
 
 
 def patched(manifest: Mapping[str, Any], text: str, kind: str) -> dict[str, Any]:
-    """argo: a JSON patch unless merge is asked for."""
+    """argo: apply a JSON patch unless `merge` is requested."""
     patch = read_patch(text)
     document = copy.deepcopy(dict(manifest))
     try:
@@ -28,24 +28,24 @@ def patched(manifest: Mapping[str, Any], text: str, kind: str) -> dict[str, Any]
         else:
             made = json_patch.apply(document, patch if isinstance(patch, list) else [patch])
     except PatchError as error:
-        raise UserError(f"it does not fit the Application: {error}", where="--patch") from error
+        raise UserError(f"cannot apply the patch: {error}", where="--patch") from error
     if not isinstance(made, dict) or not isinstance(made.get("metadata"), dict):
-        raise UserError("it leaves no Application; change fields below /spec or /metadata", where="--patch")
+        raise UserError("the result is not an Application; change fields below /spec or /metadata", where="--patch")
     return made
 
 
 def read_patch(text: str) -> Any:
-    """YAML is read, too, as kubectl does."""
+    """Parse a patch; YAML is accepted too, as in kubectl."""
     if not text.strip():
-        raise UserError("no patch is given; write it after --patch, in JSON", where="--patch")
+        raise UserError("no patch given; pass JSON with --patch", where="--patch")
     found = load(text, where="--patch")
     if not isinstance(found, dict | list):
-        raise UserError("it is neither an object nor a list; write JSON", where="--patch")
+        raise UserError("the patch is neither an object nor a list; pass JSON", where="--patch")
     return found
 
 
 def with_source(manifest: Mapping[str, Any], given: Given) -> dict[str, Any]:
-    """argo: added at the end; only an Application that has a list of sources gets one more."""
+    """argo: append a source; only for an Application with spec.sources."""
     made = copy.deepcopy(dict(manifest))
     many = (made.get("spec") or {}).get("sources")
     if not many:
@@ -59,11 +59,11 @@ def without_source(manifest: Mapping[str, Any], position: int | None, name: str)
     if not name and (position is None or position <= 0):
         raise UserError("value of source-position must be greater than 0; the first is 1", where="--source-position")
     if name and position is not None:
-        raise UserError("only one of source-position and source-name can be specified; leave one out")
+        raise UserError("only one of source-position and source-name can be specified; omit one")
     made = copy.deepcopy(dict(manifest))
     many = (made.get("spec") or {}).get("sources") or []
     if not many:
-        raise UserError(f"{_name(made)}: it does not have multiple sources; change its one with: argosy app set")
+        raise UserError(f"{_name(made)}: it does not have multiple sources; change the only one with: argosy app set")
     if len(many) == 1:
         raise UserError(f"{_name(made)}: cannot remove the only source remaining; delete the Application instead")
     place = _place(many, position, name)
@@ -79,14 +79,14 @@ def _place(many: list[dict[str, Any]], position: int | None, name: str) -> int:
         raise UserError(f"unknown source name {name!r}; use --source-position", where="--source-name")
     assert position is not None
     if position > len(many):
-        told = f"there is no source at {position}; it has {len(many)}"
+        told = f"no source at position {position}; the application has {len(many)}"
         raise UserError(told, where="--source-position")
     return position - 1
 
 
 def with_spec(manifest: Mapping[str, Any], spec: Any) -> dict[str, Any]:
     if not isinstance(spec, dict):
-        raise UserError(f"{_name(manifest)}: what was edited is no spec; write fields and their values")
+        raise UserError(f"{_name(manifest)}: the edited text is not a spec; it must be a map of fields")
     return {**manifest, "spec": spec}
 
 

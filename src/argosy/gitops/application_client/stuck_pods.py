@@ -1,6 +1,6 @@
-"""Pods of an Application that will not start by themselves.
+"""Finds Pods of an Application that will not start by themselves.
 
-In: a desk, an Application. Out: sentences. Never: reads more than Pods, and the owners of those that are stuck.
+In: an ApplicationService, an Application. Out: sentences. Never: reads more than Pods and the owners of stuck ones.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from argosy.kube.names import GroupKind, ResourceKey, split_api_version
 from argosy.kube.objects import Manifest
 
 POD: Final = GroupKind("", "Pod")
-UNSCHEDULED: Final = "Unschedulable"  # k8s: not hopeless: somebody may add a node, or end another Pod
-# Reasons for which a sync that is not over may never be: those that pass by themselves at times, too.
+UNSCHEDULED: Final = "Unschedulable"  # k8s: may pass: a node may be added, or another Pod may end
+# Reasons for which a running sync may never end; some of them pass by themselves.
 NOT_STARTING: Final = IMAGE_FAILURES | {
     "ErrImagePull", "CrashLoopBackOff", "CreateContainerConfigError", "CreateContainerError", "RunContainerError",
     UNSCHEDULED,
 }  # fmt: skip
 STARTING: Final = frozenset({"ContainerCreating", "PodInitializing", ""})
-DEEPEST: Final = 8  # owners above a Pod
+DEEPEST: Final = 8  # levels of owners above a Pod
 
 
 async def stuck_pods(
@@ -37,10 +37,10 @@ async def stuck_pods(
 ) -> list[str]:
     """Describe each Pod below the Application whose image cannot be pulled, or that waits for one of these reasons.
 
-    `roots`: only below these objects. Pods that are about to go, such as those of an older template, do not count.
+    `roots`: only below these objects. Pods that are being replaced, e.g. those of an old template, are ignored.
     """
     if not app.destination.is_here:
-        return []  # its Pods are in another cluster: who waits does so without them
+        return []  # Pods in another cluster are not checked
     managed = {row.key for row in rows(app)} if roots is None else roots
     descriptions = []
     for namespace in sorted({key.namespace for key in managed if key.namespace}):
@@ -60,14 +60,14 @@ def _is_current(pod: Manifest, wait: Waiting, owners: list[Manifest]) -> bool:
 
 
 async def find_stuck_reason(desk: Desk, app: Application) -> str:
-    """Why the sync that runs cannot succeed; empty where it may, or where none runs."""
+    """Explain why the running sync cannot succeed; empty if it can, or if none is running."""
     state = app.state
     if state is None or state.progress.is_over:
         return ""
     if app.operation is None:
         return "its operation was removed from the Application"
     if is_resting(state):
-        return f"it failed and is tried again: {state.message.partition('. Retrying attempt #')[0]}"
+        return f"it failed and will be retried: {state.message.partition('. Retrying attempt #')[0]}"
     unfinished = {result.key for result in state.results if result.progress is not Progress.SUCCEEDED}
     return next(iter(await stuck_pods(desk, app, roots=unfinished)), "")
 
@@ -76,11 +76,11 @@ async def _pods(desk: Desk, namespace: str) -> list[Manifest]:
     try:
         return list((await desk.cluster.list(POD, namespace=namespace)).items)
     except ClusterError:
-        return []  # who may not see Pods waits without them
+        return []  # no permission to list Pods
 
 
 class Waiting(str):
-    """Why a container does not run, in a sentence."""
+    """Sentence that explains why a container is not running."""
 
     reason = ""
     container = ""
@@ -102,19 +102,19 @@ def waiting(pod: Mapping[str, Any]) -> list[Waiting]:
 
 
 def unscheduled(pod: Mapping[str, Any]) -> str:
-    """Why no node takes it; empty where one did, or where nobody has tried."""
+    """Explain why no node accepts the Pod; empty if it is scheduled or was not tried yet."""
     for each in mappings(mapping(pod.get("status")).get("conditions")):
         if each.get("type") == "PodScheduled" and each.get("status") == "False" and each.get("reason") == UNSCHEDULED:
-            # k8s: that ending another Pod would not help either is told behind it
+            # k8s: drop the part about preemption
             said = str(each.get("message") or "").partition(" preemption:")[0]
-            return f"{UNSCHEDULED}: {said or 'no node takes it'}"
+            return f"{UNSCHEDULED}: {said or 'no node accepts it'}"
     return ""
 
 
 async def _find_owners(desk: Desk, pod: Manifest, managed: Set[ResourceKey]) -> list[Manifest] | None:
-    """Return the owners of a Pod, from a managed object down; without those that may not be read.
+    """Return the owners of a Pod, starting at a managed object; unreadable ones are left out.
 
-    None where no owner is managed, or where the Pod is one of an old ReplicaSet.
+    None if no owner is managed, or if the Pod belongs to an old ReplicaSet.
     """
     namespace = str(pod["metadata"].get("namespace") or "")
     pod_key = ResourceKey(*POD, namespace, str(pod["metadata"]["name"]))

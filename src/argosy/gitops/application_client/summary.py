@@ -1,4 +1,4 @@
-"""An Application in the words that people read.
+"""Summarizes an Application for people: words, rows and one-line reasons.
 
 In: an Application. Out: texts and rows. Never: asks a cluster.
 """
@@ -22,13 +22,13 @@ from argosy.kube.names import ResourceKey
 
 NONE: Final = "<none>"
 SHORT: Final = 7  # characters of a commit
-# The end is what tells; the repository's name is enough, the whole address is in `argosy app get`
+# Shortens the repository URL to its name, because the end of the message matters; `argosy app get` shows the URL.
 _LOADING: Final = re.compile(r"^ComparisonError: (?:Failed to load target state: )?(?:\S+://\S*/(?P<name>[^\s/:]+)): ")
 _PLACED: Final = re.compile(r"(?: \| |\b)\d+: (?=\w+ \| )")
 
 
 class Row(NamedTuple):
-    """One managed object as the status tells of it."""
+    """One managed object as in the status."""
 
     key: ResourceKey
     status: str = ""
@@ -67,13 +67,13 @@ def revisions(app: Application) -> list[str]:
 
 
 def short(revision: str) -> str:
-    """argo: a commit by its first signs, anything else as it is."""
+    """argo: shorten a commit to 7 characters; leave other revisions as they are."""
     is_commit = len(revision) >= 40 and all(sign in "0123456789abcdef" for sign in revision)
     return revision[:SHORT] if is_commit else revision
 
 
 def policy_word(app: Application) -> str:
-    """argo: as in its list."""
+    """argo: the word in the column of its list."""
     automated = app.policy.automated
     if automated is None or not automated.is_on:
         return "Manual"
@@ -81,46 +81,46 @@ def policy_word(app: Application) -> str:
 
 
 def conditions_word(app: Application) -> str:
-    """argo: types, with a count where there are several."""
+    """argo: list condition types, with a count if there are several."""
     types = Counter(str(each.get("type")) for each in mappings(app.status.get("conditions")))
     return ",".join(f"{name}({count})" if count > 1 else name for name, count in types.items()) or NONE
 
 
 def is_busy(app: Application) -> bool:
-    """Whether an operation is asked for or under way."""
+    """True if an operation is requested or running."""
     return app.operation is not None or (app.state is not None and not app.state.progress.is_over)
 
 
 def deletes_since(app: Application) -> str:
-    """When what may ask before it deletes began: the end of the Application, else the operation that is under way."""
+    """Return when the deletion or operation that may ask for confirmation started."""
     return app.deleted or (app.state.started if app.state is not None and not app.state.progress.is_over else "")
 
 
 def is_only_differing(app: Application) -> bool:
-    """Whether there is nothing else to say of it than what differs."""
+    """True if the only thing to report is that objects differ."""
     has_been_synced = app.state is not None or bool(app.status.get("history"))
     return has_been_synced and sync_word(app) == "OutOfSync" and _why(app, "") == _differing(app)
 
 
 def is_only_ill(app: Application) -> bool:
-    """Whether there is nothing else to say of it than that something is not healthy, of which it tells the name."""
+    """True if the only thing to report is an unhealthy object that the message names."""
     return health_message(app).startswith("Caused by ") and _why(app, "") == health_message(app)
 
 
 def why(app: Application, found: str = "", delay: str = "") -> str:
-    """The one thing to know of it: what is wrong, what holds it up, or what differs. Empty where all is well.
+    """Return the most important fact: an error, a delay or a difference; empty if all is well.
 
-    `found` says how many fields differ, or what is ill, where somebody has looked. `delay` says what it waits for: a
-    sync window, or its project's turn (`delays.describe_delay`).
+    `found`: how many fields differ or what is unhealthy, if a closer comparison was made. `delay`: the sync window or
+    budget that the Application waits for (`delays.describe_delay`).
     """
     text = gist(_why(app, found, delay).replace("\n", " "))
     return _LOADING.sub(lambda at: f"ComparisonError: {at['name']}: ", text)
 
 
 def gist(text: str) -> str:
-    """argo: some checks tell all conditions, each as `place: type | status | reason | message`: the most telling one.
+    """argo: some checks list all conditions as `index: type | status | reason | message`: keep the most specific.
 
-    That is the first that has a reason and a message; what comes before the list stays.
+    That is the first with a reason and a message; text before the list stays.
     """
     before, *found = _PLACED.split(text)
     told = sorted((each.split(" | ") for each in found), key=lambda parts: -min(len(parts), 4))
@@ -155,24 +155,24 @@ def _why(app: Application, found: str, delay: str = "") -> str:
     if delay:
         return delay
     if not app.status:
-        return "not looked at yet; is a controller running?"
+        return "not reconciled yet; is a controller running?"
     return f"{conditions[0].get('type')}: {conditions[0].get('message')}" if conditions else ""
 
 
 def comparison_errors(app: Application) -> list[str]:
-    """Why it cannot be rendered or compared: all of its ComparisonErrors, each on one line."""
+    """List its ComparisonErrors, each on one line."""
     found = [each for each in _conditions(app) if each.get("type") == ConditionType.COMPARISON_ERROR]
     texts = (f"{each.get('type')}: {each.get('message')}".replace("\n", " ") for each in found)
     return [_LOADING.sub(lambda at: f"ComparisonError: {at['name']}: ", text) for text in texts]
 
 
 def has_error(app: Application) -> bool:
-    """True if it has an error condition, or its last sync failed and it is not Synced since."""
+    """True if it has an error condition, or its last sync failed and it is still not Synced."""
     return any(map(_is_error, _conditions(app))) or _last_sync_failed(app)
 
 
 def _conditions(app: Application) -> list[Mapping[str, Any]]:
-    """Errors first. The SyncError that only repeats that a hold prevents the sync is left out."""
+    """List conditions, errors first, without the SyncError that only repeats the hold."""
     found = sorted(mappings(app.status.get("conditions")), key=lambda each: not _is_error(each))
     if read_hold(app.annotations) is None:
         return found
@@ -188,14 +188,14 @@ def deployment_count(app: Application) -> int:
 
 
 def rolled_back(app: Application) -> Rollback | None:
-    """Where it was taken back, and Git still asks for something else."""
+    """Return the rollback if Git still desires something else."""
     return rollback_of(app.status, app.sources[0].ref or "HEAD") if app.sources else None
 
 
 def retrying(app: Application) -> str:
-    """Of an operation that failed and rests: what is tried again and when, and how to get past it. Else empty.
+    """Describe a failed operation that will be retried: revision, time and the command that ends it; else empty.
 
-    argo: it keeps to its revision, so newer commits wait; its own text tells neither.
+    argo: a retry keeps its revision, so newer commits wait; Argo CD's own message has neither fact.
     """
     state = app.state
     if state is None or not is_resting(state):
@@ -206,14 +206,14 @@ def retrying(app: Application) -> str:
     number = f"attempt {state.retries}{f' of {limit}' if limit > 0 else ''}"
     held = "" if state.request.retry.refresh else ", and newer commits wait"
     way = f"end it: argosy app terminate-op {app.name}"
-    return f"the sync of {what} failed and is tried again at {_due(state)} ({number}){held}; {way}: {_failure(state)}"
+    return f"the sync of {what} failed and will be retried at {_due(state)} ({number}){held}; {way}: {_failure(state)}"
 
 
 def _due(state: OperationState) -> str:
     try:
         ended = datetime.fromisoformat(state.finished).astimezone(UTC)
     except ValueError:
-        return "its time"
+        return "an unknown time"
     return f"{ended + timedelta(seconds=state.request.retry.delay(state.retries - 1)):%H:%M:%S} UTC"
 
 
@@ -240,7 +240,7 @@ def _differing(app: Application) -> str:
 
 
 def rows(app: Application, health: Mapping[ResourceKey, str] | None = None) -> list[Row]:
-    """What it manages, with what the last sync said of each; hooks that ran are at the end."""
+    """List managed objects with the result of the last sync; hooks that ran come last."""
     results = {each.key: each for each in app.state.results} if app.state else {}
     found: dict[ResourceKey, Row] = {}
     for each in mappings(app.status.get("resources")):
@@ -252,12 +252,12 @@ def rows(app: Application, health: Mapping[ResourceKey, str] | None = None) -> l
         if each.get("hook") and result is None:
             continue
         if each.get("requiresPruning") and not message:
-            message = "ignored (requires pruning)"  # argo: its words
+            message = "ignored (requires pruning)"  # argo: same message
         wave = each.get("syncWave")
         hook = result.hook if result else ""
         shown = result.progress.value if result and hook and result.progress else status
         if result and not hook and result.outcome and is_busy(app):
-            shown = result.outcome.value  # argo: until it is looked at anew, what the operation says counts
+            shown = result.outcome.value  # argo: until the next comparison, the operation's result counts
         found[key] = Row(key, shown, fares, hook, message, wave if isinstance(wave, int) else 0)
     for result in results.values():
         if result.key in found and not result.hook:
@@ -270,7 +270,7 @@ def rows(app: Application, health: Mapping[ResourceKey, str] | None = None) -> l
 
 
 def failures(app: Application) -> list[str]:
-    """What the last operation could not do, object by object."""
+    """List the failed tasks of the last operation."""
     waves = {row.key: row.wave for row in rows(app)}
     found = []
     for each in app.state.results if app.state else ():
@@ -281,13 +281,13 @@ def failures(app: Application) -> list[str]:
 
 
 def is_refused_by_project(app: Application) -> bool:
-    """Whether the last operation failed because the project forbids a source, a destination or an object."""
+    """True if the last operation failed because the project forbids a source, a destination or an object."""
     state = app.state
     return state is not None and any(map(is_refusal, [state.message, *(result.message for result in state.results)]))
 
 
 def age(since: str, now: datetime) -> str:
-    """k8s: as kubectl shows it, in short."""
+    """k8s: format an age as kubectl does, shortened."""
     try:
         seconds = int((now - datetime.fromisoformat(since)).total_seconds())
     except (ValueError, TypeError):
@@ -299,7 +299,7 @@ def age(since: str, now: datetime) -> str:
 
 
 def go_time(text: str) -> str:
-    """argo: `2026-01-02 03:04:05 +0000 UTC`."""
+    """argo: format as `2026-01-02 03:04:05 +0000 UTC`."""
     try:
         parsed = datetime.fromisoformat(text).astimezone(UTC)
     except ValueError:

@@ -1,6 +1,6 @@
-"""What a sync is asked to do, from what was typed.
+"""Builds the `operation` of a sync from flags.
 
-In: flags, an Application. Out: `operation` in Argo CD's words. Never: writes it.
+In: flags, an Application. Out: `operation` in Argo CD's wire format. Never: writes it.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class SyncWish:
     retry_longest: str = ""
     retry_factor: int | None = None
     retry_refresh: bool = False
-    options: tuple[str, ...] = ()  # more of them, in Argo CD's words: the last of a name holds
+    options: tuple[str, ...] = ()  # further sync options; the last value of a name wins
 
 
 class Pattern(NamedTuple):
-    """argo: GROUP:KIND:NAME or GROUP:KIND:NAMESPACE/NAME, each part with `*`, `!` before it for all but these."""
+    """argo: GROUP:KIND:NAME or GROUP:KIND:NAMESPACE/NAME; `*` matches any text, a leading `!` excludes."""
 
     group: str
     kind: str
@@ -56,13 +56,13 @@ class Pattern(NamedTuple):
 def read_pattern(text: str) -> Pattern:
     parts = text.removeprefix("!").split(":")
     if len(parts) != 3 or not parts[1] or not parts[2]:
-        raise UserError(f"{text!r} is no resource; write GROUP:KIND:NAME or GROUP:KIND:NAMESPACE/NAME")
+        raise UserError(f"invalid resource {text!r}; expected GROUP:KIND:NAME or GROUP:KIND:NAMESPACE/NAME")
     namespace, _, name = parts[2].rpartition("/")
     return Pattern(parts[0], parts[1], namespace, name, text.startswith("!"))
 
 
 def chosen_keys(app: Application, texts: Sequence[str]) -> list[ResourceKey]:
-    """Those that the patterns choose among what the Application manages."""
+    """List managed objects that the patterns select."""
     patterns = [read_pattern(each) for each in texts]
     including = [each for each in patterns if not each.is_excluding]
     excluding = [each for each in patterns if each.is_excluding]
@@ -74,7 +74,7 @@ def chosen_keys(app: Application, texts: Sequence[str]) -> list[ResourceKey]:
     ]
     if not found:
         told = ", ".join(texts)
-        raise UserError(f"{app.name} manages nothing like {told}; see what it manages: argosy app resources {app.name}")
+        raise UserError(f"{app.name} manages no object like {told}; list its objects: argosy app resources {app.name}")
     return found
 
 
@@ -101,7 +101,7 @@ def sync_operation(app: Application, wish: SyncWish, by: str, also: Sequence[Res
         prune=wish.prune,
         dryRun=wish.dry_run,
         resources=[_chosen(key) for key in dict.fromkeys(keys)],
-        syncOptions=[*app.policy.options, *options, *wish.options],  # argo: a sync knows only those of its request
+        syncOptions=[*app.policy.options, *options, *wish.options],  # argo: a sync uses only the options of its request
     )
     sync["syncStrategy"] = strategy
     return {
@@ -117,15 +117,15 @@ def check_free(app: Application) -> None:
     if is_busy(app):
         told = f"argosy app wait {app.name} --operation, or end it: argosy app terminate-op {app.name}"
         why = f" ({again.partition(';')[0]})" if (again := retrying(app)) else ""
-        raise PolicyError(f"{app.name}: another operation is already in progress{why}; await it: {told}")
+        raise PolicyError(f"{app.name}: another operation is already in progress{why}; wait for it: {told}")
 
 
 def _check_revision(app: Application, wish: SyncWish) -> None:
     automated = app.policy.automated
     if not wish.revision or wish.dry_run or automated is None or not automated.is_on or len(app.sources) != 1:
         return
-    if wish.revision != app.sources[0].ref:  # argo: it would be undone at once
-        told = f"hold it first: argosy app hold {app.name}, or change it: argosy app set {app.name} --revision"
+    if wish.revision != app.sources[0].ref:  # argo: automated sync would undo it immediately
+        told = f"hold it first: argosy app hold {app.name}, or change it with: argosy app set {app.name} --revision"
         raise PolicyError(
             f"{app.name}: cannot sync to {wish.revision}: auto-sync is set to {app.sources[0].ref or 'HEAD'}; {told}"
         )
@@ -138,12 +138,12 @@ def _chosen(key: ResourceKey) -> dict[str, str]:
 def _info(text: str) -> dict[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
-        raise UserError(f"{text!r} is no NAME=VALUE; write a name, an equals sign and the value", where="--info")
+        raise UserError(f"{text!r} is not NAME=VALUE", where="--info")
     return {"name": name, "value": value}
 
 
 def _retry(app: Application, wish: SyncWish) -> dict[str, Any]:
-    """argo: the Application's own where none is given."""
+    """argo: defaults to the Application's own retry policy."""
     backoff = given(duration=wish.retry_duration, maxDuration=wish.retry_longest, factor=wish.retry_factor)
     if wish.retry_limit is None and not backoff and not wish.retry_refresh:
         spec = mapping(mapping(app.wire.get("spec")).get("syncPolicy"))
@@ -154,16 +154,16 @@ def _retry(app: Application, wish: SyncWish) -> dict[str, Any]:
 def positioned(
     app: Application, given_refs: Sequence[str], positions: Sequence[int], names: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """argo: a ref for each of several sources; those that are not named keep their own."""
+    """argo: return a ref per source; sources that are not listed keep their own."""
     if names and positions:
-        raise UserError("only one of --source-positions and --source-names can be specified; leave one out")
+        raise UserError("only one of --source-positions and --source-names can be specified; omit one")
     positions = [_position(app, name) for name in names] or positions
     if len(given_refs) != len(positions):
-        raise UserError("as many --source-positions as --revisions are needed; give both in the same order")
+        raise UserError("--source-positions and --revisions must have the same number of values, in the same order")
     wanted = [source.ref for source in app.sources]
     for ref, position in zip(given_refs, positions, strict=True):
         if not 1 <= position <= len(wanted):
-            told = f"{app.name} has {len(wanted)} sources, and none is number {position}; the first is 1"
+            told = f"{app.name} has {len(wanted)} sources, none at position {position}; positions start at 1"
             raise UserError(told, where="--source-positions")
         wanted[position - 1] = ref
     return tuple(wanted)
@@ -177,7 +177,7 @@ def _position(app: Application, name: str) -> int:
 
 
 def keys_with_labels(app: Application, desired: Sequence[Manifest], labels: Sequence[str]) -> list[ResourceKey]:
-    """argo: what carries any of the labels in Git."""
+    """argo: list objects that have any of the labels in Git."""
     wanted = [text.partition("=")[::2] for text in labels]
     found = [
         key_of(manifest)
@@ -186,6 +186,6 @@ def keys_with_labels(app: Application, desired: Sequence[Manifest], labels: Sequ
         and any((manifest["metadata"].get("labels") or {}).get(name) == value for name, value in wanted)
     ]
     if not found:
-        told = f"see what it desires: argosy app manifests {app.name}"
-        raise UserError(f"{app.name} desires nothing with label {', '.join(labels)}; {told}")
+        told = f"list its manifests: argosy app manifests {app.name}"
+        raise UserError(f"{app.name} has no manifest with label {', '.join(labels)}; {told}")
     return found

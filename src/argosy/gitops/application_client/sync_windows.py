@@ -1,4 +1,4 @@
-"""What sync windows say of an Application now.
+"""Describes the sync windows of an Application.
 
 In: an Application, its project. Out: a sentence in Argo CD's words. Never: decides: `policy` does.
 """
@@ -12,14 +12,14 @@ from argosy.gitops.policy.sync_windows import is_for, verdict
 
 
 def assigned(app: Application, project: Project | None) -> list[str]:
-    """argo: the windows that are for it, in short."""
+    """argo: list the windows that match the Application, in short form."""
     windows = project.windows if project is not None else ()
     return [f"{each.kind}:{each.schedule}:{each.duration}" for each in windows if is_for(each, app)]
 
 
 def window_text(app: Application, project: Project | None) -> str:
     if project is None:
-        return f"Unknown (there is no project {app.project!r})"
+        return f"Unknown (project {app.project!r} not found)"
     if verdict(project.windows, app, clock(), is_manual=False).is_allowed:
         return "Sync Allowed"
     found = verdict(project.windows, app, clock(), is_manual=True)

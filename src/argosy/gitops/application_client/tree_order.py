@@ -1,4 +1,4 @@
-"""Nodes of a tree as data, and in the order in which a tree is drawn.
+"""Orders nodes of a resource tree for drawing, and converts them to data.
 
 In: nodes. Out: data; nodes with their depth. Never: asks a cluster.
 """
@@ -15,7 +15,7 @@ from argosy.kube.names import ResourceKey
 
 class Branch(NamedTuple):
     node: Node
-    is_last: tuple[bool, ...]  # for each level below the roots, whether it is the last there
+    is_last: tuple[bool, ...]  # per level below the root: is this the last child
 
 
 def node_data(node: Node) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def node_data(node: Node) -> dict[str, Any]:
 
 
 def branches(nodes: Sequence[Node]) -> Iterator[Branch]:
-    """Parents before their children; what has no parent here is a root."""
+    """Yield parents before children; a node without a parent in `nodes` is a root."""
     here = {node.key for node in nodes}
     below: dict[ResourceKey, list[Node]] = {}
     roots = []
@@ -50,6 +50,6 @@ def branches(nodes: Sequence[Node]) -> Iterator[Branch]:
 
 def _below(node: Node, below: dict[ResourceKey, list[Node]], lasts: tuple[bool, ...]) -> Iterator[Branch]:
     yield Branch(node, lasts)
-    children = below.pop(node.key, [])  # popped: a ring of owners ends
+    children = below.pop(node.key, [])  # popped: ends a cycle of owners
     for place, child in enumerate(children):
         yield from _below(child, below, (*lasts, place == len(children) - 1))

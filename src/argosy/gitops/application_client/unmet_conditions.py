@@ -1,6 +1,6 @@
-"""Why an Application is not as it should be, object by object.
+"""Lists why an Application is not Synced and Healthy, object by object.
 
-In: a desk, an Application. Out: sentences, the blockers first. Never: more of them than somebody reads.
+In: an ApplicationService, an Application. Out: sentences, most important first. Never: more than MAX_REASONS.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ LOG_SECONDS: Final = 3.0
 
 
 async def causes(desk: Desk, app: Application) -> list[str]:
-    """Conditions, then objects by wave, each with what came of it where that is unwell."""
+    """List conditions, then objects by wave, each with its unhealthy children."""
     if not app.status:
-        return ["nobody has looked at it yet; does a controller run? argosy controller"]
+        return ["not reconciled yet; is a controller running? argosy controller"]
     found = [f"{each.get('type')}: {each.get('message')}" for each in mappings(app.status.get("conditions"))]
     of = {row.key: row for row in rows(app)}
     found += [_row_line(row) for row in sorted(of.values(), key=_order) if row.status in WRONG]
-    with contextlib.suppress(ArgosyError):  # what is known of the status is told all the same
+    with contextlib.suppress(ArgosyError):  # show what the status says anyway
         async with open_reader(desk, app=app) as reader:
             found += await unwell(reader, app)
     shown = list(dict.fromkeys(found))
@@ -55,7 +55,7 @@ def _named(key: ResourceKey) -> str:
 
 
 async def unwell(reader: Reader, app: Application) -> list[str]:
-    """Objects that are not healthy, by wave, each with what came of it down to the container."""
+    """List unhealthy objects by wave, each with its children down to the container."""
     of = {row.key: row for row in rows(app)}
     groups: list[tuple[int, list[str]]] = []
     told: set[str] = set()
@@ -73,7 +73,7 @@ async def _branch_lines(reader: Reader, branch: Branch, wave: int, told: set[str
     lead = f"{indent}└ " if branch.is_last else f"wave {wave}: "
     if node.health is not None and node.health.health not in WELL:
         why = reason(reader.cache.get(node.key) or {}, node.health.message)
-        message = f": {why}" if why and why not in told else ""  # an owner and what it owns often say the same
+        message = f": {why}" if why and why not in told else ""  # owner and child often have the same message
         told.add(why)
         found.append(f"{lead}{_named(node.key)}  {node.health.health.value if node.health.health else ''}{message}")
     for each in waiting(reader.cache.get(node.key) or {}):
@@ -81,12 +81,12 @@ async def _branch_lines(reader: Reader, branch: Branch, wave: int, told: set[str
             continue
         found.append(f"{indent}  {each}")
         if each.reason == CRASHED and (line := await _last_words(reader, node.key, each.split()[1])):
-            found.append(f"{indent}    {line}  ← its last line")
+            found.append(f"{indent}    {line}  ← last log line")
     return found
 
 
 async def _last_words(reader: Reader, pod: ResourceKey, container: str) -> str:
-    """The last line that a container printed before it crashed."""
+    """Return the last log line of a crashed container."""
     last = ""
     with contextlib.suppress(ArgosyError, TimeoutError):
         async with asyncio.timeout(LOG_SECONDS):

@@ -1,6 +1,6 @@
-"""What is waited for, and whether it can still come by itself.
+"""Conditions of `app wait`, and whether they can still be met without action.
 
-In: an Application, what to wait for. Out: what is missing; why waiting is in vain. Never: asks a cluster.
+In: an Application, the conditions. Out: unmet conditions; why waiting is in vain. Never: asks a cluster.
 """
 
 from __future__ import annotations
@@ -14,35 +14,35 @@ from argosy.gitops.application_client.sync_requests import chosen_keys
 from argosy.gitops.status.hold import read_hold
 from argosy.gitops.status.wire_format import mapping, mappings
 
-BROKEN: Final = ("InvalidSpecError", "ComparisonError")  # nothing is known of it until somebody repairs that
+BROKEN: Final = ("InvalidSpecError", "ComparisonError")  # nothing is compared until a user fixes it
 FAILED: Final = ("Failed", "Error")
 
 
 @dataclass(frozen=True)
 class Waited:
-    """argo: the flags of its wait; no flag of these three stands for all of them."""
+    """argo: the flags of `app wait`; without --sync, --operation and --health all three apply."""
 
     sync: bool = False
     operation: bool = False
     health: frozenset[str] = frozenset()
     is_deleted: bool = False
     resources: tuple[str, ...] = ()
-    gives_up: bool = True  # on what cannot come by itself
+    gives_up: bool = True  # gives up if a condition cannot be met without action
 
     def missing(self, app: Application) -> list[str]:
-        """What is not yet so, in sentences."""
+        """Describe the conditions that are not met yet."""
         found = []
         if self.is_deleted:
-            return ["it is still there"]
+            return ["the application still exists"]
         if self.operation and is_busy(app):
-            told = app.state.message if app.state and not app.state.progress.is_over else "not begun"
-            found.append(f"its operation is not over: {told or 'running'}")
+            told = app.state.message if app.state and not app.state.progress.is_over else "not started"
+            found.append(f"the operation is not finished: {told or 'running'}")
         if self.resources:
             return found + self._missing_resources(app)
         if self.sync and sync_word(app) != "Synced":
-            found.append(f"it is {sync_word(app)}, not Synced")
+            found.append(f"sync status is {sync_word(app)}, not Synced")
         if self.health and health_word(app) not in self.health:
-            found.append(f"it is {health_word(app)}, not {' or '.join(sorted(self.health))}")
+            found.append(f"health is {health_word(app)}, not {' or '.join(sorted(self.health))}")
         return found
 
     def _missing_resources(self, app: Application) -> list[str]:
@@ -60,19 +60,19 @@ class Waited:
 
     @property
     def wants_health(self) -> bool:
-        """Whether what is unwell stands in the way."""
+        """True if a Degraded object prevents success."""
         return "Healthy" in self.health and "Degraded" not in self.health
 
 
 class Doom(NamedTuple):
-    """Why waiting longer is in vain. What is not certain counts when it has stayed so for a while."""
+    """Why waiting longer is in vain. An uncertain reason counts only after it has lasted for a while."""
 
     why: str
     is_certain: bool = True
 
 
 def doom(app: Application, waited: Waited) -> Doom | None:
-    """None where it may still come."""
+    """Return why the conditions cannot be met without action; None if they still may be."""
     if waited.is_deleted or is_busy(app) or not app.status:
         return None
     for each in mappings(app.status.get("conditions")):
@@ -84,7 +84,7 @@ def doom(app: Application, waited: Waited) -> Doom | None:
 
 
 def _unsynced(app: Application, waited: Waited) -> str:
-    """Why no sync will come."""
+    """Explain why no sync will start."""
     is_waited_for = waited.sync or (waited.wants_health and health_word(app) == "Missing")
     if not is_waited_for or sync_word(app) != "OutOfSync":
         return ""
@@ -92,7 +92,7 @@ def _unsynced(app: Application, waited: Waited) -> str:
         return f"the sync of this revision {app.state.progress.value.lower()}: {app.state.message}"
     automated = app.policy.automated
     if automated is None or not automated.is_on:
-        return "nobody asked for a sync, and it does not sync by itself"
+        return "no sync was requested, and automated sync is off"
     hold = read_hold(app.annotations)
     if hold is None:
         return ""
@@ -100,7 +100,7 @@ def _unsynced(app: Application, waited: Waited) -> str:
 
 
 def _is_of_now(app: Application) -> bool:
-    """Whether the last operation was about what is wanted now: no other one begins by itself for that."""
+    """True if the last operation synced the current revision: automated sync does not repeat it."""
     if app.state is None:
         return False
     sync = mapping(app.status.get("sync"))
@@ -110,20 +110,20 @@ def _is_of_now(app: Application) -> bool:
 
 
 def _unwell(app: Application, waited: Waited) -> Doom | None:
-    """What is Degraded stays so where nobody acts: only self heal, or a sync that is due, would."""
+    """Degraded objects stay so without action; only self heal or a due sync would act."""
     if not waited.wants_health or _is_acted_upon(app):
         return None
     if not waited.resources:
         if health_word(app) != "Degraded":
             return None
         message = health_message(app)
-        return Doom(f"it is Degraded{f': {message}' if message else ''}, and nothing is under way", False)
+        return Doom(f"health is Degraded{f': {message}' if message else ''}, and no operation is running", False)
     keys = set(chosen_keys(app, waited.resources))
     unwell = [row for row in rows(app) if row.key in keys and row.health == "Degraded"]
     if not unwell:
         return None
     names = ", ".join(f"{row.key.kind}/{row.key.name}" for row in unwell)
-    return Doom(f"{names}: Degraded, and nothing is under way", False)
+    return Doom(f"{names}: Degraded, and no operation is running", False)
 
 
 def _is_acted_upon(app: Application) -> bool:

@@ -1,7 +1,7 @@
-"""Follows Applications until something is true of them.
+"""Watches an Application until its wait conditions are met.
 
-In: Applications, what to wait for. Out: how it ended. Never: waits for what cannot come by itself, unless told to; or
-for a cluster that is gone.
+In: Applications, wait conditions. Out: how the wait ended. Never: waits for conditions that need action, unless
+requested; waits for a cluster that stays unreachable.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from argosy.kube.controller.wait import until
 from argosy.kube.objects import Manifest
 
 FOR_EVER: Final = 3e8  # seconds
-UNHEARD: Final = 10.0  # seconds after which somebody is told that nobody takes the work up
-PACE: Final = 2.0  # seconds between looks at what no watch of an Application tells
-PATIENCE: Final = 5.0  # seconds that something must stay hopeless, where it may yet be a slip
-AWAY: Final = 30.0  # seconds without an answer after which a cluster counts as gone
+UNHEARD: Final = 10.0  # seconds without a controller until the user is informed
+PACE: Final = 2.0  # seconds between checks of objects that the Application's watch does not cover
+PATIENCE: Final = 5.0  # seconds that an uncertain failure must last
+AWAY: Final = 30.0  # seconds without an answer until the cluster counts as unreachable
 
 Seen = Callable[[Application], None]
 Tell = Callable[[str], None]
@@ -46,7 +46,7 @@ class Ended(NamedTuple):
 
 
 class _Watch:
-    """What was last seen, and since when it is hopeless."""
+    """State of one wait: the last Application, and since when it cannot succeed."""
 
     def __init__(self, desk: Desk, app: Application, waited: Waited, see: Seen, clock: Clock) -> None:
         self.desk, self.key, self.waited, self.see, self.clock = desk, app.key, waited, see, clock
@@ -77,7 +77,7 @@ class _Watch:
         return False
 
     async def look(self, tell: Tell) -> bool:
-        """Whether it is over by what no watch tells."""
+        """Check Pods and the current Application; return True if the wait is over."""
         if self.is_done(await self.desk.get(self.key)):
             return True
         if self.last is None or not self.waited.gives_up or not (self.waited.wants_health or self.waited.operation):
@@ -87,12 +87,12 @@ class _Watch:
             return True
         for pod in await stuck_pods(self.desk, self.last, frozenset({UNSCHEDULED})):
             if pod not in self._told:
-                tell(f"{self.last.name}: waits for room: {pod}")
+                tell(f"{self.last.name}: waiting for a node: {pod}")
             self._told.add(pod)
         return False
 
     async def guard(self, tell: Tell) -> None:
-        """Looks again and again; ends where it is over, and raises where the cluster stays away."""
+        """Check periodically; returns if the wait is over, raises if the cluster stays unreachable."""
         answered, is_told = self.clock.monotonic(), False
         while True:
             await sleep(self.clock, PACE)
@@ -104,7 +104,7 @@ class _Watch:
                 if self.clock.monotonic() - answered >= AWAY:
                     raise
                 if not is_told:
-                    tell(f"{error}; trying again for {AWAY:g} s")
+                    tell(f"{error}; retrying for {AWAY:g} s")
                 is_told = True
 
     def ended(self) -> Ended:
@@ -114,7 +114,7 @@ class _Watch:
 
 
 def _silent(text: str) -> None:
-    """Nobody is told."""
+    """Default for `tell`: ignores the message."""
 
 
 async def follow(
@@ -126,7 +126,7 @@ async def follow(
     tell: Tell = _silent,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Ended:
-    """Until nothing is missing. `see` is told of every state on the way."""
+    """Wait until all conditions are met; `see` gets every state on the way."""
     watch = _Watch(desk, app, waited, see, clock)
     work = asyncio.create_task(until(desk.cluster, app.key, watch.is_done, seconds or FOR_EVER))
     guard = asyncio.create_task(watch.guard(tell))
@@ -145,21 +145,21 @@ async def follow(
 
 
 def is_taken_up(app: Application) -> bool:
-    """Whether its state is that of the operation that was asked for last, and not of the one before."""
+    """True if `status.operationState` belongs to the latest request, not to the previous operation."""
     return app.operation is None or (app.state is not None and not app.state.progress.is_over)
 
 
 async def unheard(desk: Desk, app: Application) -> str:
-    """What to say where nobody begins its operation."""
+    """Describe why no controller has started the operation."""
     engines = await seen_engines(desk.cluster, desk.control)
-    told = "nobody has taken the operation up yet"
+    told = "no controller has started the operation yet"
     if engines.is_usual(app.annotations, app.namespace):
-        return f"{told}; does a controller run? argosy controller"
-    return f"{told}; who delivers: {engines.told(app.annotations, app.namespace)}"
+        return f"{told}; is one running? argosy controller"
+    return f"{told}; delivered by: {engines.told(app.annotations, app.namespace)}"
 
 
 async def follow_operation(desk: Desk, app: Application, seconds: float, see: Seen, tell: Tell) -> Ended:
-    """Until the operation that was just asked for is over."""
+    """Wait until the operation that was just requested is over."""
     begun = asyncio.Event()
 
     def watch(now: Application) -> None:

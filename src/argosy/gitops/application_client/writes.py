@@ -1,6 +1,7 @@
-"""Writes Applications that were made or changed.
+"""Creates and updates Applications.
 
-In: a desk, a manifest. Out: what came of it, in one word. Never: overwrites another one unless that is asked for.
+In: an ApplicationService, a manifest. Out: `created`, `updated` or `unchanged`. Never: overwrites an Application unless
+requested.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def read_file(path: str, content: bytes) -> dict[str, Any]:
     found = [each for each in load_all(content, where=path) if isinstance(each, dict)]
     apps = [each for each in found if each.get("kind") == "Application"]
     if len(apps) != 1:
-        told = f"holds {len(apps)} Applications, and one is created at a time; name a file with one"
+        told = f"contains {len(apps)} Applications; expected exactly one"
         raise UserError(told, where=path)
     return dict(apps[0])
 
@@ -32,7 +33,7 @@ def content_of(path: str, stdin: Callable[[], bytes]) -> bytes:
 
 
 async def create(desk: Desk, manifest: Manifest, *, replaces: bool) -> str:
-    """created, updated or unchanged."""
+    """Return `created`, `updated` or `unchanged`."""
     checked(manifest)
     made = read_application(manifest, f"Application {manifest['metadata'].get('name')}")
     before = await desk.get(made.key)
@@ -59,7 +60,7 @@ def _overwritten(current: Mapping[str, Any], manifest: Manifest) -> dict[str, An
 
 
 def _carries(before: Manifest, manifest: Manifest) -> bool:
-    """Whether the labels, annotations and finalizers that are asked for are there."""
+    """True if the live object has the labels, annotations and finalizers of the manifest."""
     have, want = before["metadata"], manifest["metadata"]
     return all(
         (want.get(name) or {}).items() <= (have.get(name) or {}).items() for name in ("labels", "annotations")
@@ -67,20 +68,20 @@ def _carries(before: Manifest, manifest: Manifest) -> bool:
 
 
 async def change(desk: Desk, app: Application, make: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> bool:
-    """Whether anything changed."""
+    """Change an Application; return True if anything changed."""
     return (await rewritten(desk, app, make))[1]
 
 
 async def rewritten(
     desk: Desk, app: Application, make: Callable[[Mapping[str, Any]], Mapping[str, Any]]
 ) -> tuple[Application, bool]:
-    """As it is after, and whether anything changed."""
+    """Change an Application; return it and whether anything changed."""
     changed = [False]
 
     def patch(current: Application) -> dict[str, Any] | None:
         after = make(current.wire)
         checked(after)
-        read_application(after, f"Application {current.name}")  # what cannot be read is not written
+        read_application(after, f"Application {current.name}")  # refuse an invalid manifest
         found: dict[str, Any] = merge_patch.diff(dict(current.wire), dict(after))
         changed[0] = bool(found)
         return found or None

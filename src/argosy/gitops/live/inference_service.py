@@ -1,4 +1,4 @@
-"""What people want to know of a served model.
+"""Facts about a served model.
 
 In: an InferenceService. Out: a ServedModel. Never: I/O.
 """
@@ -22,13 +22,13 @@ class ServedModel:
     name: str
     namespace: str
     ready: str  # True, False or Unknown
-    why: str  # where it is not ready
+    why: str  # reason if it is not ready
     url: str
     runtime: str
     app: str  # the Application that delivers it
     format: str
     source: str
-    protocol: str  # v1, v2, or empty where nothing is said
+    protocol: str  # v1, v2, or empty if not set
     has_revisions: bool
 
     @property
@@ -63,7 +63,7 @@ def read_model(service: Manifest) -> ServedModel:
         str(ready.get("status") or "Unknown"),
         "" if is_ready else str(said),
         str(status.get("url") or ""),
-        str(runtime or ("" if model else "a container of its own")),
+        str(runtime or ("" if model else "custom container")),
         _app(service),
         str((model.get("modelFormat") or {}).get("name") or ""),
         str(model.get("storageUri") or storage.get("path") or ""),
@@ -73,9 +73,9 @@ def read_model(service: Manifest) -> ServedModel:
 
 
 def invalid(service: Manifest) -> str:
-    """Why its spec cannot be served; empty where it can, or where nothing is said of that.
+    """Explain why its spec cannot be served; empty if it can, or if nothing is reported.
 
-    kserve: a runtime that is not there is only "waited for"; its name stands in the spec.
+    kserve: a missing runtime is only reported as "waiting"; its name is in the spec.
     """
     status = (service.get("status") or {}).get("modelStatus") or {}
     failure = status.get("lastFailureInfo") or {}
@@ -85,7 +85,7 @@ def invalid(service: Manifest) -> str:
     said = str(failure.get("message") or "")
     if failure["reason"] == NOT_RECOGNIZED and named:
         namespace = service["metadata"].get("namespace") or "default"
-        said = f"there is no ServingRuntime {named} in namespace {namespace}, nor a ClusterServingRuntime of that name"
+        said = f"ServingRuntime {named} not found in namespace {namespace}, and no ClusterServingRuntime has that name"
     return f"{failure['reason']}: {said}" if said else str(failure["reason"])
 
 

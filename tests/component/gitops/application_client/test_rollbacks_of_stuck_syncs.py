@@ -87,6 +87,6 @@ async def test_a_rollback_to_an_entry_that_the_application_does_not_have_is_refu
     await desk.cluster.patch(KEY, {"status": {"history": [deployed(1, NEW, source=SOURCE)]}})
     app = await desk.find(KEY.name)
     rolling_back = roll_back(desk, app, entry_to_roll_back_to(before, 0), prune=False, hold_reason="latency")
-    with pytest.raises(ArgosyError, match="models has no deployment 0 in its history; there are: 1"):
+    with pytest.raises(ArgosyError, match="models has no deployment 0 in its history; existing ones: 1"):
         await asyncio.wait_for(rolling_back, HANG_SECONDS)
     assert await desk.find(KEY.name) == app

@@ -48,7 +48,7 @@ async def test_what_was_seen_is_allowed_and_nothing_that_begins_later(desk: Desk
 async def test_another_operation_than_the_one_that_was_seen_is_not_allowed(desk: Desk) -> None:
     for status in (running(TWO), running(ONE, "Succeeded")):
         now = await changed(desk, status)
-        with pytest.raises(UserError, match="look again: argosy app get web"):
+        with pytest.raises(UserError, match="check again: argosy app get web"):
             await confirm_deletion(desk, now, ONE)
     assert DELETION_APPROVED not in (await desk.find("web")).annotations
 

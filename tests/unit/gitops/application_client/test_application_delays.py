@@ -101,7 +101,7 @@ async def find_by_doctor(desk: Desk, rule: str) -> str:
 async def test_an_application_that_was_not_looked_at_waits_for_the_budget_of_its_project(desk: Desk) -> None:
     await create_project(desk)
     await create_app(desk)
-    assert await list_why(desk) == "not looked at yet; is a controller running?"
+    assert await list_why(desk) == "not reconciled yet; is a controller running?"
     await publish_budget(desk)
     assert (await list_why(desk), await page_why(desk)) == (OVER, OVER)
     assert await find_by_doctor(desk, "AGY525") == OVER
@@ -134,7 +134,7 @@ async def test_the_budget_of_another_project_delays_nothing(desk: Desk) -> None:
     await create_project(desk)
     await create_app(desk)
     await publish_budget(desk, "others")
-    assert await list_why(desk) == "not looked at yet; is a controller running?"
+    assert await list_why(desk) == "not reconciled yet; is a controller running?"
 
 
 async def test_the_window_that_holds_an_automated_sync_back_is_named(desk: Desk) -> None:
@@ -209,6 +209,6 @@ async def test_a_watched_list_notices_delays_that_come_without_a_change_of_an_ap
     await create_project(desk)
     await create_app(desk)
     async with watching_list(desk):
-        await wait_for_line(capsys, "web", "not looked at yet")
+        await wait_for_line(capsys, "web", "not reconciled yet")
         await publish_budget(desk)
         await wait_for_line(capsys, "web", "is over its budget")

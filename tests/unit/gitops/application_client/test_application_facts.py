@@ -40,7 +40,7 @@ OUT = {"sync": {"status": "OutOfSync", "revision": COMMIT}, "resources": [OBJECT
     "status, more, expected",
     [
         ({"sync": {"status": "Synced"}, "health": {"status": "Healthy"}}, {}, ""),
-        ({}, {}, "not looked at yet; is a controller running?"),
+        ({}, {}, "not reconciled yet; is a controller running?"),
         (OUT, {}, "never synced: 1 to create or change"),
         ({**OUT, "history": [{"id": 0}]}, {}, "1 of 1 objects differ: ConfigMap/settings"),
         ({**OUT, "operationState": operation("Failed", "no quota")}, {}, "last sync failed: no quota"),
@@ -96,8 +96,8 @@ def test_a_sync_that_is_tried_again_says_of_what_when_and_how_to_end_it() -> Non
     failed["operation"] = {"sync": {}, "retry": {"limit": 5, "backoff": {"duration": "5s", "factor": 2}}}
     app = application({"sync": {"status": "Synced"}, "operationState": failed})
     assert summary.why(app) == (
-        f"the sync of {COMMIT[:7]} failed and is tried again at 00:00:20 UTC (attempt 2 of 5), and newer commits wait; "
-        f"end it: argosy app terminate-op {app.name}: one object failed"
+        f"the sync of {COMMIT[:7]} failed and will be retried at 00:00:20 UTC (attempt 2 of 5), and newer commits "
+        f"wait; end it: argosy app terminate-op {app.name}: one object failed"
     )
 
 

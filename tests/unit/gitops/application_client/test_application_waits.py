@@ -39,13 +39,17 @@ def operation(phase: str, message: str = "", **result: Any) -> dict[str, Any]:
     "status, more, missing",
     [
         ({"sync": {"status": "Synced"}, "health": {"status": "Healthy"}}, {}, []),
-        ({"sync": {"status": "Synced"}, "health": {"status": "Progressing"}}, {}, ["it is Progressing, not Healthy"]),
+        (
+            {"sync": {"status": "Synced"}, "health": {"status": "Progressing"}},
+            {},
+            ["health is Progressing, not Healthy"],
+        ),
         (
             {"sync": {"status": "Synced"}, "health": {"status": "Healthy"}},
             {"operation": {"sync": {}}},
-            ["its operation is not over: not begun"],
+            ["the operation is not finished: not started"],
         ),
-        ({}, {}, ["it is Unknown, not Synced", "it is Unknown, not Healthy"]),
+        ({}, {}, ["sync status is Unknown, not Synced", "health is Unknown, not Healthy"]),
     ],
 )
 def test_what_is_missing_is_said(status: dict[str, Any], more: dict[str, Any], missing: list[str]) -> None:
@@ -53,7 +57,7 @@ def test_what_is_missing_is_said(status: dict[str, Any], more: dict[str, Any], m
 
 
 FAILED = "the sync of this revision failed: no quota"
-NOBODY = "nobody asked for a sync, and it does not sync by itself"
+NOBODY = "no sync was requested, and automated sync is off"
 
 
 @pytest.mark.parametrize(
@@ -82,8 +86,8 @@ NOBODY = "nobody asked for a sync, and it does not sync by itself"
             Doom("ComparisonError: no ref", is_certain=False),  # a Git host may be back in a moment
         ),
         ({"conditions": [{"type": "SharedResourceWarning", "message": "w"}]}, {}, None),
-        (SICK, {}, Doom("it is Degraded: no image, and nothing is under way", is_certain=False)),
-        (SICK, AUTOMATED, Doom("it is Degraded: no image, and nothing is under way", is_certain=False)),
+        (SICK, {}, Doom("health is Degraded: no image, and no operation is running", is_certain=False)),
+        (SICK, AUTOMATED, Doom("health is Degraded: no image, and no operation is running", is_certain=False)),
         (SICK, HEALING, None),  # what drifted is put right
         ({**SICK, "operationState": operation("Running")}, {}, None),
     ],
@@ -114,7 +118,7 @@ def test_only_the_object_that_is_waited_for_ends_the_wait() -> None:
     ]
     app = application({**SICK, "resources": rows})
     found = doom(app, Waited(health=frozenset({"Healthy"}), resources=("apps:Deployment:bad",)))
-    assert found == Doom("Deployment/bad: Degraded, and nothing is under way", is_certain=False)
+    assert found == Doom("Deployment/bad: Degraded, and no operation is running", is_certain=False)
     assert doom(app, Waited(health=frozenset({"Healthy"}), resources=("apps:Deployment:good",))) is None
 
 
@@ -139,6 +143,6 @@ def test_progress_is_told_when_it_changes_and_now_and_then() -> None:
     for moment in (0.0, 1.0, HEARTBEAT + 2):
         now[0] = moment
         seen.see(app)
-    assert said == ["models: waiting: it is Progressing, not Healthy (0 of 2)"] * 2
+    assert said == ["models: waiting: health is Progressing, not Healthy (0 of 2)"] * 2
     seen.see(application({"sync": {"status": "Synced"}, "health": {"status": "Healthy"}}))
     assert len(said) == 2

@@ -70,4 +70,4 @@ async def test_what_cannot_be_asked_is_not_taken_for_absent(cluster: Cluster, er
     with pytest.raises(type(error)) as said:
         await control_namespace(cast(Cluster, Faulty(cluster, lambda verb: error)))
     if isinstance(error, ClusterError):
-        assert str(said.value) == f"where the settings are cannot be asked: {error.message} ({error.code})"
+        assert str(said.value) == f"cannot find the control namespace: {error.message} ({error.code})"

@@ -115,7 +115,7 @@ def test_a_value_that_is_unknown_is_told_and_the_rest_counts() -> None:
     found = read_query("sync=Wrong&health=Healthy&label=((&page=0&view=pie&sort=size&fav=maybe&other=x")
     assert found == Query(health=("Healthy",), told=found.told)
     assert [each.partition(":")[0] for each in found.told] == ["sync", "label", "page", "view", "sort", "fav"]
-    assert found.told[0] == "sync: 'Wrong' is not known; choose of Synced, OutOfSync, Unknown"
+    assert found.told[0] == "sync: unknown value 'Wrong'; choose one of Synced, OutOfSync, Unknown"
 
 
 def test_another_filter_leads_to_the_first_page_and_another_page_keeps_the_filters() -> None:

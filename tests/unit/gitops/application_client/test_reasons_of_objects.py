@@ -30,7 +30,7 @@ def pod(why: str = "Unschedulable") -> dict[str, Any]:
 
 
 def test_a_runtime_that_is_not_there_is_named() -> None:
-    said = "RuntimeNotRecognized: there is no ServingRuntime gone in namespace ml, nor a ClusterServingRuntime"
+    said = "RuntimeNotRecognized: ServingRuntime gone not found in namespace ml, and no ClusterServingRuntime"
     assert reason(service(), PLACED).startswith(said)
     assert read_model(service()).why == reason(service(), "")
 
