@@ -160,6 +160,7 @@ def test_no_line_has_a_password_that_the_controller_works_with(operated: Operate
     told = work.controllers[0].log() + operated.ask("/metrics")[1]
     assert host in told and not [each for each in canaries if each in told]
 
+
 @contextmanager
 def asleep(pid: int) -> Iterator[None]:
     os.kill(pid, signal.SIGSTOP)
@@ -187,8 +188,8 @@ def test_a_worker_that_is_held_up_is_named_until_it_goes_on(operated: Operated) 
     app, work = operated.work.apps[0], operated.work
     with asleep(renderer_of(work.controllers[0].process.pid)):
         work.repository.push({f"{app}/settings.yaml": config_map(app, value="held up")})
-        said = operated.until_ill("has been worked on for")
-        assert f"Application {CONTROL}/{app} has been worked on for" in said
+        said = operated.until_ill("has been reconciling for")
+        assert f"Application {CONTROL}/{app} has been reconciling for" in said
         assert operated.ask("/livez")[0] == 503
         assert prometheus_text.one(operated.metrics(), "workqueue_longest_running_processor_seconds") > 2
     operated.until_well()

@@ -126,7 +126,7 @@ def test_a_refresh_and_a_push_reach_the_owner(work: SharedWork) -> None:
 def test_one_that_works_alone_is_refused_beside_those_that_share(work: SharedWork) -> None:
     alone = work.start("--workers", "1")
     assert alone.process.wait(HANG_SECONDS) == 2
-    assert "controllers share the work of this cluster" in alone.log()
+    assert "sharded controllers run on this cluster" in alone.log()
 
 
 def test_one_that_shares_is_refused_beside_one_that_works_alone(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_one_that_shares_is_refused_beside_one_that_works_alone(tmp_path: Path) 
         work.until(HANG_SECONDS, lambda: work.running.request("GET", lease).code == 200, "it leads")
         second = work.start()
         assert second.process.wait(HANG_SECONDS) == 2
-        assert "a controller works alone on this cluster" in second.log()
+        assert "an unsharded controller runs on this cluster" in second.log()
         alone.end(signal.SIGKILL)
         third = work.start()
         work.until(HANG_SECONDS, lambda: work.are_shared(1), "the dead one is waited for")

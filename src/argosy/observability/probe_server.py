@@ -1,8 +1,7 @@
-"""A port for who watches over this process: whether it works, and what it counts.
+"""HTTP server for health probes and metrics.
 
-In: functions that give metrics, and what speaks against its being well, or ready. Out: answers to GET /healthz,
-/livez, /readyz and /metrics. Never: anything else; reads more of a question than its first line needs; keeps who asks
-waiting for the rest of it.
+In: functions that return metrics and problems. Out: responses to GET /healthz, /livez, /readyz and /metrics. Never:
+serves anything else; reads more than the header of a request; waits long for it.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-EVERYWHERE: Final = ("", "::", "0.0.0.0")  # noqa: S104 - where somebody asks for it
+EVERYWHERE: Final = ("", "::", "0.0.0.0")  # noqa: S104 - only if configured
 LOOPBACK: Final = "127.0.0.1"
 MOST_QUESTION: Final = 8192  # bytes
 PATIENCE: Final = 5.0  # seconds
@@ -31,17 +30,17 @@ def nothing() -> Sequence[str]:
 
 @dataclass(frozen=True)
 class Signs:
-    """What is answered: metrics, and sentences that speak against its being well, ready, or of use any longer."""
+    """What the probes report: metrics, and problems with health, readiness and liveness."""
 
     measures: Sequence[Callable[[], str]] = ()
     troubles: Callable[[], Sequence[str]] = nothing
     unready: Callable[[], Sequence[str]] = nothing
-    stuck: Callable[[], Sequence[str]] = nothing  # only what a new process would mend
+    stuck: Callable[[], Sequence[str]] = nothing  # only problems that a restart would fix
 
 
 @contextlib.asynccontextmanager
 async def probed(port: int, signs: Signs, *, listen: str = LOOPBACK, flag: str = "--port") -> AsyncIterator[int]:
-    """The port that it is served on, 0 where none is; -1 asks for any that is free. `flag` is what chooses another."""
+    """Serve probes and yield the port, 0 if none; -1 chooses any free port. `flag`: the flag that sets the port."""
     if not port:
         yield 0
         return
@@ -50,7 +49,7 @@ async def probed(port: int, signs: Signs, *, listen: str = LOOPBACK, flag: str =
         listener = _socket(max(port, 0), listen)
         server = await asyncio.start_server(answer, sock=listener, limit=MOST_QUESTION)
     except OSError as error:
-        words = "port %s of %s cannot be opened (%s): no probes are answered and no metrics told; choose another: %s N"
+        words = "cannot listen on port %s of %s (%s): no probes and metrics are served; choose another port: %s N"
         log.warning(words, port, listen, os.strerror(error.errno or 0), flag)
         yield 0
         return
@@ -59,7 +58,7 @@ async def probed(port: int, signs: Signs, *, listen: str = LOOPBACK, flag: str =
 
 
 def is_address(text: str) -> bool:
-    """Whether one can listen there, if it is this machine's."""
+    """True if the text is an IP address or localhost."""
     try:
         ipaddress.ip_address(text)
     except ValueError:
@@ -68,7 +67,7 @@ def is_address(text: str) -> bool:
 
 
 def _socket(port: int, listen: str) -> socket.socket:
-    """Of one address, or of every one of this machine, of either kind."""
+    """Listen on one address, or on all addresses of the machine, IPv4 and IPv6."""
     if listen not in EVERYWHERE:
         listen = LOOPBACK if listen == "localhost" else listen
         return socket.create_server((listen, port), family=socket.AF_INET6 if ":" in listen else socket.AF_INET)
@@ -82,7 +81,7 @@ async def _answer(signs: Signs, reader: asyncio.StreamReader, writer: asyncio.St
     with contextlib.suppress(OSError, ValueError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
         async with asyncio.timeout(PATIENCE):
             question = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-            method, path, _ = question.split(" ", 2)  # ValueError: that is none
+            method, path, _ = question.split(" ", 2)  # ValueError: not a request
             code, text = _found(method, path, signs)
             body = text.encode()
             head = f"HTTP/1.1 {code}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
@@ -94,11 +93,11 @@ async def _answer(signs: Signs, reader: asyncio.StreamReader, writer: asyncio.St
 def _found(method: str, path: str, signs: Signs) -> tuple[str, str]:
     path = path.partition("?")[0]
     if method != "GET":
-        return "405 Method Not Allowed", "GET alone is answered here\n"
+        return "405 Method Not Allowed", "method not allowed: only GET is supported\n"
     asked = {"/healthz": signs.troubles, "/livez": signs.stuck, "/readyz": signs.unready}.get(path)
     if asked is not None:
         against = asked()
         return ("503 Service Unavailable", "".join(f"{each}\n" for each in against)) if against else ("200 OK", "ok\n")
     if path == "/metrics":
         return "200 OK", "".join(each() for each in signs.measures)
-    return "404 Not Found", "there are /healthz, /livez, /readyz and /metrics\n"
+    return "404 Not Found", "not found; available: /healthz, /livez, /readyz and /metrics\n"

@@ -83,5 +83,5 @@ async def test_a_check_that_fails_is_told_where_confinement_is_required(monkeypa
     monkeypatch.setenv(VARIABLE, "required")
     check = ConfinementCheck(fail)
     await check.run()
-    assert check.troubles() == ["confinement could not be checked: no new process can be started"]
+    assert check.troubles() == ["cannot check the confinement: no new process can be started"]
     assert check.protections() == {}

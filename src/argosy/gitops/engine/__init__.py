@@ -1,1 +1,1 @@
-"""The engine: watches, queues and workers that keep the Applications of one cluster synced."""
+"""The engine: informers, queue and workers that keep the Applications of one cluster synced."""

@@ -1,7 +1,6 @@
 """Counters of one engine: reconciles, syncs, requests to clusters and to Git hosts.
 
-In: what happens in an engine. Out: families of metrics under Argo CD's names. Never: a label for each object that an
-Application manages.
+In: events of an engine. Out: metric families under Argo CD's names. Never: a label per managed object.
 """
 
 from __future__ import annotations
@@ -24,28 +23,28 @@ from argosy.kube.client.counting import Answered
 from argosy.kube.names import ResourceKey
 from argosy.observability.metrics import Counts, Family, Histogram
 
-RECONCILING: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # argo: its own
+RECONCILING: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # argo: same buckets
 ASKING_GIT: Final = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 FAILURES: Final = {"fetch": "argocd_git_fetch_fail_total", "ls-remote": "argocd_git_lsremote_fail_total"}
 
 
 class Measures:
-    """Of one engine, since it began."""
+    """Counters of one engine since its start."""
 
     def __init__(self) -> None:
-        self._reconciles = Histogram("argocd_app_reconcile", RECONCILING, "Seconds that looks at Applications took.")
+        self._reconciles = Histogram("argocd_app_reconcile", RECONCILING, "Duration of reconciliations in seconds.")
         self._syncs = Counts(SYNCS, ABOUT[SYNCS])
         self._sync_seconds = Counts(SYNC_SECONDS, ABOUT[SYNC_SECONDS])
         self._requests = Counts("argocd_app_k8s_request_total", "Requests to clusters.")
-        self._events = Counts("argocd_cluster_events_total", "Changes that clusters told of.")
-        self._git = Counts("argocd_git_request_total", "Requests to hosts of Git.")
+        self._events = Counts("argocd_cluster_events_total", "Watch events received from clusters.")
+        self._git = Counts("argocd_git_request_total", "Requests to Git hosts.")
         seconds = "argocd_git_request_duration_seconds"
-        self._git_seconds = Histogram(seconds, ASKING_GIT, "Seconds that requests to hosts of Git took.")
-        about = "Requests to hosts of Git that went wrong."
+        self._git_seconds = Histogram(seconds, ASKING_GIT, "Duration of requests to Git hosts in seconds.")
+        about = "Failed requests to Git hosts."
         self._failures = {request: Counts(name, about) for request, name in FAILURES.items()}
 
     def passed(self, app: Application, passed: Passed, seconds: float) -> None:
-        """One look at an Application, or one step of its operation."""
+        """Count one reconciliation of an Application, or one step of its operation."""
         labels = identity(app.wire)
         server = app.destination.server or labels["dest_server"]
         self._reconciles.observe(seconds, {"namespace": labels["namespace"], "dest_server": server})
@@ -71,7 +70,7 @@ class Measures:
             self._failures[request].add({"repo": labels["repo"]})
 
     def forget(self, app: ResourceKey) -> None:
-        """It is gone."""
+        """Drop the series of a deleted Application."""
         for each in (self._syncs, self._sync_seconds):
             each.forget(lambda labels: (labels["namespace"], labels["name"]) == (app.namespace, app.name))
 

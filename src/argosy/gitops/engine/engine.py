@@ -1,7 +1,7 @@
-"""The engine: everything that keeps applications as Git asks, wired to one cluster.
+"""The engine: wires reconciler, informers, queue and workers to one cluster.
 
-In: a cluster, a folder for mirrors. Out: applications that are delivered, until it is told to stop. Never: decides
-anything about an application.
+In: a cluster, a folder for mirrors. Out: Applications that are delivered until it is cancelled. Never: decides anything
+about an Application.
 """
 
 from __future__ import annotations
@@ -58,15 +58,15 @@ from argosy.kube.objects import Manifest, key_of
 
 log = logging.getLogger(__name__)
 DEFINITION: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
-SILENT: Final = 180.0  # seconds without any news: at least every two minutes it is asked for its kinds
-COLLECTED: Final = (10_000, 20, 20)  # manifests are no cycles: to look for some so often as usual finds nothing
-MOMENT: Final = 1.0  # seconds that those whom a push touches have for themselves
-LOOKED_THROUGH: Final = 20  # applications, until others have their turn
-AT_ONCE: Final = 100  # applications that learn of a push that does not touch them; more of them, one after another
-AFTER_ANOTHER: Final = 0.02  # seconds: many pushes to a repository of many applications must not be all that is done
-LOCAL_SECONDS: Final = 5.0  # after which one that was not there may be
-LOCAL_LOOK: Final = 0.1  # seconds between looks at repositories on this machine
-LOOK_EACH: Final = 0.005  # seconds more for each of them: a hundred are looked at twice a second
+SILENT: Final = 180.0  # seconds without events: the kinds are rediscovered every two minutes at least
+COLLECTED: Final = (10_000, 20, 20)  # gc thresholds: manifests have no cycles, so frequent collections find nothing
+MOMENT: Final = 1.0  # seconds of head start for Applications that a push changes
+LOOKED_THROUGH: Final = 20  # Applications checked before other tasks may run
+AT_ONCE: Final = 100  # unchanged Applications that are reconciled at once after a push; the rest is spread
+AFTER_ANOTHER: Final = 0.02  # seconds between them: frequent pushes to a shared repository must not use up all workers
+LOCAL_SECONDS: Final = 5.0  # seconds until the list of local repositories is rebuilt
+LOCAL_LOOK: Final = 0.1  # seconds between polls of local repositories
+LOOK_EACH: Final = 0.005  # additional seconds per repository: 100 of them are polled about twice a second
 
 
 @dataclass(frozen=True)
@@ -75,11 +75,11 @@ class EngineOptions:
     wave_delay: float = 2.0
     workers: int = 8
     renderers: int = 2
-    grace: float = 5.0  # seconds that a look or a step of a sync which has begun has to end
+    grace: float = 5.0  # seconds that a running reconciliation or sync step has to finish at shutdown
 
 
 def count_workers(workers: int) -> int:
-    """All workers: so many for one project, and as many more for projects that have none at work."""
+    """Return the total number of workers: some for one project, and as many for projects without a running one."""
     return 2 * workers
 
 
@@ -94,7 +94,7 @@ class Engine:
         crew: Crew | None = None,
         members: Members | None = None,
     ) -> None:
-        """`crew`: one that others share, and close. `members`: with whom it shares the work."""
+        """`crew`: a shared pool that the caller closes. `members`: the replicas that share the Applications."""
         self.options, self.clock = options, clock
         self.measures = Measures()
         cluster = self.heard = Counted(cluster, partial(self.measures.asked, HERE), clock.monotonic)
@@ -141,9 +141,9 @@ class Engine:
         self.application_sets.claims = self.controller.claims
         self._heard: dict[str, Refs] = {}
         self._prints: dict[str, Footprint | None] = {}
-        self._local: dict[str, list[ResourceKey]] | None = None  # to be found out
+        self._local: dict[str, list[ResourceKey]] | None = None  # None: to be rebuilt
         self.confinement, self._local_until = ConfinementCheck(), 0.0
-        self.filled_at: float | None = None  # when the cache was whole for the first time
+        self.filled_at: float | None = None  # when the cache was complete for the first time
 
     def _knows(self, kind: GroupKind) -> bool:
         return self.everything.reads(kind)
@@ -167,11 +167,11 @@ class Engine:
         return outpost
 
     def is_silent(self) -> bool:
-        """Whether the cluster that it works for has told nothing for so long that it must be away."""
+        """True if the cluster has sent nothing for so long that it must be unreachable."""
         return self.clock.monotonic() - self.heard.heard_at > SILENT
 
     def _noticed_there(self, outpost: Outpost, before: Manifest | None, after: Manifest | None) -> None:
-        """Something changed in a cluster that applications go to."""
+        """Handle a change in a destination cluster."""
         self._look(self.controller.noticed_in(outpost.cache, before, after), before, after, outpost.cache)
 
     def _noticed(self, before: Manifest | None, after: Manifest | None) -> None:
@@ -205,7 +205,7 @@ class Engine:
             self.queue.add(key)
 
     def _engines_changed(self, before: Engines) -> None:
-        """An Argo CD has come or gone: each Application is asked anew whose it is."""
+        """Reconcile every Application after an Argo CD was installed or removed, because ownership may change."""
         log.info("%s", self.beside.engines.sentence)
         if told := lost(self.cache.list(APPLICATION), before, self.beside.engines):
             log.warning("%s", told)
@@ -218,13 +218,13 @@ class Engine:
             self._tracking = tracking
             for name, index in indexes(tracking).items():
                 self.cache.index(name, index)
-            for secret in self.cache.list(SECRET):  # others may be applications' now
+            for secret in self.cache.list(SECRET):  # tracked Secrets may differ now
                 self.quotable.noticed(secret, secret)
             self.everything.look_again()
             self.grounds.follow_settings()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Run until cancelled."""
         member = {} if self.sharing is None else {"member": self.sharing.members.identity}
         with masked(self.quotable.mask), about(**member):
             await self._run()
@@ -244,7 +244,7 @@ class Engine:
                 tasks.create_task(_for_ever(partial(self.updates.run, self.queue.add)), name="updates")
                 tasks.create_task(_for_ever(self.grounds.run), name="clusters")
                 tasks.create_task(_for_ever(self.application_sets.run), name="application sets")
-                tasks.create_task(_for_ever(self._budget_reporter().run), name="budgets of projects")
+                tasks.create_task(_for_ever(self._budget_reporter().run), name="project budgets")
                 workers = count_workers(self.options.workers)
                 working = partial(attend, self.controller, self.queue, context, workers=workers)
                 tasks.create_task(_for_ever(partial(working, grace=self.options.grace)), name="workers")
@@ -252,7 +252,7 @@ class Engine:
                     tasks.create_task(_for_ever(self.sharing.run), name="sharing")
         finally:
             if self.sharing is not None:
-                await self.sharing.end()  # at once: others wait for what was ours
+                await self.sharing.end()  # at once: other replicas wait for our Applications
             await self.grounds.close()
             self.repositories.close()
             if self._own_crew is not None:
@@ -267,7 +267,7 @@ class Engine:
             lambda: self.settings.rules().projects)  # fmt: skip
 
     async def _listen(self) -> None:
-        """Repositories on this machine tell nobody of a push, but to ask them costs next to nothing."""
+        """Poll local repositories, which send no webhooks; polling them is cheap."""
         while True:
             await asyncio.sleep(LOCAL_LOOK + LOOK_EACH * len(self._local_sources()))
             for url in tuple(self._local_sources()):
@@ -277,19 +277,19 @@ class Engine:
                 try:
                     refs = await self.repositories.mirror(url).refs()
                 except ArgosyError:
-                    continue  # those who need it say so themselves
+                    continue  # Applications that need it report the error
                 self._prints[url] = print_
                 if refs != self._heard.get(url):
                     self._heard[url] = refs
-                    # also whoever came since: it may have asked a moment before the push
+                    # including new Applications: they may have resolved the ref just before the push
                     await self._wake(self._local_sources().get(url, ()))
 
     async def told(self, headers: Mapping[str, str], body: bytes) -> list[ResourceKey]:
-        """What a webhook brought. Raises SourceRefused where its sender cannot be believed."""
+        """Handle a webhook. Raises SourceRefused if its sender cannot be verified."""
         return await self.pushed(read_pushes(headers, body, self.settings.webhook_secrets()))
 
     async def pushed(self, pushes: Sequence[Push]) -> list[ResourceKey]:
-        """A host told of pushes: those whom they concern look again at once. Returns who they are."""
+        """Reconcile the Applications that the pushes concern; return their keys."""
         told: dict[str, list[ResourceKey]] = {}
         for manifest in self.cache.list(APPLICATION):
             for source in _sources(manifest):
@@ -297,21 +297,21 @@ class Engine:
                 if any(concerns(push, url, ref, tag_prefix=str(source.get("tagPrefix") or "")) for push in pushes):
                     told.setdefault(url, []).append(key_of(manifest))
         for url, apps in told.items():
-            with contextlib.suppress(ArgosyError):  # those who need it say so themselves
+            with contextlib.suppress(ArgosyError):  # Applications that need it report the error
                 await self.repositories.mirror(url).refs()
             await self._wake(apps)
         return list(dict.fromkeys(key for apps in told.values() for key in apps))
 
     async def _wake(self, apps: Sequence[ResourceKey]) -> None:
-        """Those that a push touches go first, and have a moment for themselves: the others only learn its name."""
+        """Reconcile the Applications that a push changes first; the others only record the new revision."""
         touched = 0
         for place, key in enumerate(apps):
             if await self.controller.is_touched(key):
                 touched += 1
                 self.queue.add(key, is_urgent=True)
-                await asyncio.sleep(0)  # it begins while the rest is looked through
+                await asyncio.sleep(0)  # start it while the others are checked
             elif place % LOOKED_THROUGH == 0:
-                await asyncio.sleep(0)  # and goes on
+                await asyncio.sleep(0)  # let other tasks run
         for place, key in enumerate(apps):
             self.queue.add_after(key, (MOMENT if touched else 0.0) + max(0, place - AT_ONCE) * AFTER_ANOTHER)
 
@@ -335,18 +335,18 @@ class Engine:
 
 def _name() -> str:
     me = asyncio.current_task()
-    return me.get_name() if me is not None else "a part"
+    return me.get_name() if me is not None else "a task"
 
 
 async def _for_ever(part: Callable[[], Awaitable[None]]) -> None:
-    """Where one part ends by itself, all do: the others would go on as if somebody did its work."""
+    """Run a task of the engine; raise if it ends by itself, so that the whole engine stops with it."""
     try:
         await part()
     except asyncio.CancelledError:
         if is_ended():
             raise
     if not is_ended():
-        raise RuntimeError(f"{_name()} of the engine ended by itself, so it ends as a whole: it is to be started anew")
+        raise RuntimeError(f"engine task {_name()!r} ended unexpectedly; the engine stops and must be restarted")
 
 
 def _sources(app: Manifest) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
-"""What this process logs, as lines that people and programs read: what happened, and which application it is about.
+"""Logging of the process: logfmt or JSON lines on stderr, with secret values masked.
 
 In: log records, a format, a level; the Secrets that an engine works with. Out: lines on stderr. Never: a line with a
-value that is secret; two lines for one record.
+secret value; two lines for one record.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ LEVELS: Final = {
     "warn": logging.WARNING,
     "error": logging.ERROR,
 }
-SEEN: Final = ("Application", "AppProject", "Namespace")  # their names are no secrets, whoever puts them into one
+SEEN: Final = ("Application", "AppProject", "Namespace")  # their names are public, even if a Secret contains them
 PROJECT: Final = ("argoproj.io", "AppProject")
-AUDIT: Final = "argosy.audit"  # its messages are documents
-WORDS: Final = {"WARNING": "warning", "CRITICAL": "fatal"}  # argo: as its own logs call them
+AUDIT: Final = "argosy.audit"  # its messages are JSON documents
+WORDS: Final = {"WARNING": "warning", "CRITICAL": "fatal"}  # argo: level names of its logs
 _PLAIN: Final = re.compile(r"[A-Za-z0-9\-._/@^+]+")
 
 
 def begin(form: str = TEXT, level: str = "info") -> None:
-    """From here on everything that is logged is told on stderr."""
+    """Send all log records to stderr from now on."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Lines(form))
     root, chosen = logging.getLogger(), LEVELS[level]
     for each in tuple(root.handlers):
         root.removeHandler(each)
     root.addHandler(handler)
-    root.setLevel(max(chosen, logging.INFO))  # what libraries debug is nobody's matter here
+    root.setLevel(max(chosen, logging.INFO))  # debug output of libraries is dropped
     logging.getLogger("argosy").setLevel(chosen)
 
 
 class Lines(logging.Formatter):
-    """argo: the form of its own logs, so that what people search for is found."""
+    """argo: formats records as its own logs do, so that known searches work."""
 
     def __init__(self, form: str = TEXT) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ class Lines(logging.Formatter):
 
 
 def told(record: logging.LogRecord) -> dict[str, object]:
-    """Time, level and message first, and then what it is about."""
+    """Return time, level and message first, then the context fields."""
     when = datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     level = WORDS.get(record.levelname, record.levelname.lower())
     message, more = record.getMessage(), dict[str, object](fields())
@@ -77,7 +77,7 @@ def told(record: logging.LogRecord) -> dict[str, object]:
 
 
 def line(known: Mapping[str, object]) -> str:
-    """As `name=value`, quoted where a value has more than letters, digits and a few signs; the time always is."""
+    """Format as `name=value`; values with characters other than letters, digits and a few signs are quoted."""
     return " ".join(f"{name}={_quoted(str(value), is_sure=name in ('time', 'msg'))}" for name, value in known.items())
 
 
@@ -86,19 +86,19 @@ def _quoted(text: str, *, is_sure: bool) -> str:
 
 
 def _of_audit(message: str, more: dict[str, object]) -> tuple[str, dict[str, object]]:
-    """The document's own fields, so that nobody has to unpack it."""
+    """Unpack the fields of an audit document."""
     try:
         document = json.loads(message)
         return f"{document['who']}: {document['what']}", {**document, **more}
-    except (ValueError, KeyError, TypeError):  # masked beyond recognition
+    except (ValueError, KeyError, TypeError):  # masked, so no longer valid JSON
         return message, more
 
 
 class QuotableSecrets:
-    """Those that lines of an engine could quote: of its settings, and of what applications deliver, wherever that is.
+    """Secrets that log lines of an engine could quote: its settings, and Secrets that Applications deliver.
 
-    All others it only keeps; to look for their values, too, would cost memory for each. A line about an Application is
-    masked with the Secrets of its project and its namespaces: no other tenant's Secret hides a word of it.
+    Other Secrets are not searched for, to save memory. A line about an Application is masked with the Secrets of its
+    project and namespaces, so that no other tenant's Secret masks a word in it.
     """
 
     def __init__(
@@ -114,12 +114,12 @@ class QuotableSecrets:
         self._scopes = ScopeCache(has_remote_secrets=True)
         self._control, self._is_tracked, self._find = control_namespace, is_tracked, find
         self._public = Public(control=control_namespace)
-        self._projects: dict[ResourceKey, str] = {}  # of what is declared for one project alone
+        self._projects: dict[ResourceKey, str] = {}  # key -> project, for values declared for one project only
         self.mask = Mask(lambda: (), self._public, self._find_origin)
         self.mask.find_line_scope = self._find_line_scope
 
     def noticed(self, before: Manifest | None, after: Manifest | None, cluster: str = "") -> None:
-        """A change in this cluster, or in another."""
+        """Handle a change in this cluster, or in another."""
         manifest = after or before or {}
         kind = manifest.get("kind")
         if kind == "Secret" and any(each is not None and self._concerns(each, cluster) for each in (before, after)):
@@ -146,7 +146,6 @@ class QuotableSecrets:
             self._declare(key_of(manifest), str((manifest.get("spec") or {}).get("project") or "default"))
             self.mask.needles.noticed(key_of(manifest), {"stringData": found})
 
-
     def _declare(self, key: ResourceKey, project: str) -> None:
         if project:
             self._projects[key] = project
@@ -172,7 +171,7 @@ class QuotableSecrets:
 
 @contextlib.contextmanager
 def masked(mask: Mask) -> Iterator[None]:
-    """No line of this process has a value that is secret, whoever writes it."""
+    """Mask secret values in all log lines of the process."""
     from argosy.gitops.redaction.redaction import MaskedLogs
 
     loggers = (logging.getLogger(), logging.getLogger("argosy"), logging.getLogger(AUDIT))

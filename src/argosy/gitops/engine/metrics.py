@@ -1,7 +1,6 @@
-"""Metrics of an engine and of its process for Prometheus, under Argo CD's names.
+"""Prometheus metrics of an engine and its process, under Argo CD's names.
 
-In: an engine as it is now. Out: families of metrics. Never: a label for each object that an
-application manages; an application that another controller has.
+In: an engine. Out: metric families. Never: a label per managed object; an Application of another controller.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ from argosy.kube.controller.informer_set import Everything
 from argosy.kube.objects import Manifest, key_of
 from argosy.observability.metrics import MOST_SERIES, Family, Sample, one
 
-QUEUE: Final = "app_reconciliation_queue"  # argo: the name of its own
+QUEUE: Final = "app_reconciliation_queue"  # argo: same name
 CLUSTERS: Final = {
-    "argocd_cluster_info": "Clusters that applications go to.",
-    "argocd_cluster_connection_status": "Whether a cluster answers.",
-    "argocd_cluster_api_resources": "Kinds of a cluster that are watched.",
-    "argocd_cluster_api_resource_objects": "Objects of a cluster in the cache.",
-    "argocd_cluster_cache_age_seconds": "Seconds since a cluster last told the cache anything.",
+    "argocd_cluster_info": "Destination clusters.",
+    "argocd_cluster_connection_status": "1 if the cluster is reachable.",
+    "argocd_cluster_api_resources": "Watched kinds of a cluster.",
+    "argocd_cluster_api_resource_objects": "Cached objects of a cluster.",
+    "argocd_cluster_cache_age_seconds": "Seconds since the last event of a cluster.",
 }
 
 
@@ -54,20 +53,20 @@ def of_engine(engine: Engine) -> Iterator[Family]:
     yield from _of_queue(engine)
     yield from of_confinement(engine.confinement)
     every = len(engine.cache.keys(APPLICATION))
-    yield one("argosy_applications", "gauge", "Applications that there are.", every)
-    yield one("argosy_shard_applications", "gauge", "Those of them that this controller has.", len(ours))
+    yield one("argosy_applications", "gauge", "Applications in the cluster.", every)
+    yield one("argosy_shard_applications", "gauge", "Applications that this controller owns.", len(ours))
     if engine.sharing is not None:
         members = engine.sharing.members
-        about = "Whether the Lease of this controller is valid, which shares the work with others."
+        about = "1 if the member Lease of this controller is valid."
         yield one("argosy_member", "gauge", about, int(members.is_valid()), member=members.identity)
-        yield one("argosy_members", "gauge", "Controllers that share the work.", len(members.roster))
+        yield one("argosy_members", "gauge", "Controllers that share the Applications.", len(members.roster))
 
 
 def of_confinement(check: ConfinementCheck) -> Iterator[Family]:
-    about = "Whether untrusted code is refused where it cannot be confined."
+    about = "1 if untrusted code is refused when it cannot be confined."
     yield one("argosy_confinement_required", "gauge", about, int(check.is_required))
     samples = [Sample({"protection": name}, int(holds)) for name, holds in check.protections().items()]
-    yield Family("argosy_confinement", "gauge", "Whether a protection of untrusted code is in force.", samples)
+    yield Family("argosy_confinement", "gauge", "1 if the protection for untrusted code is active.", samples)
 
 
 def _ours(engine: Engine) -> list[Manifest]:
@@ -79,25 +78,25 @@ def _ours(engine: Engine) -> list[Manifest]:
 def _of_queue(engine: Engine) -> Iterator[Family]:
     queue = engine.queue
     yield one("workqueue_depth", "gauge", "Applications that wait for a worker.", len(queue), name=QUEUE)
-    yield one("workqueue_adds_total", "counter", "How often one was put there.", queue.added, name=QUEUE)
-    yield one("workqueue_retries_total", "counter", "How often one is tried again.", queue.retried, name=QUEUE)
-    about = "Seconds for which the one that is worked on the longest has been."
+    yield one("workqueue_adds_total", "counter", "Additions to the queue.", queue.added, name=QUEUE)
+    yield one("workqueue_retries_total", "counter", "Retries.", queue.retried, name=QUEUE)
+    about = "Duration of the longest running reconciliation in seconds."
     yield one("workqueue_longest_running_processor_seconds", "gauge", about, queue.longest[1], name=QUEUE)
-    about = "Seconds for which the one that waits the longest does."
+    about = "Age of the oldest queued item in seconds."
     yield one("argosy_workqueue_oldest_seconds", "gauge", about, queue.oldest, name=QUEUE)
-    yield one("argosy_workers", "gauge", "Workers that are alive.", queue.workers)
+    yield one("argosy_workers", "gauge", "Live workers.", queue.workers)
     depths = {"passes": queue.depths(), "renders": engine.crew.depths(), "scripts": engine.pool.depths()}
     samples = [
         Sample({"project": project, "queue": name}, depth)
         for name, projects in depths.items()
         for project, depth in sorted(projects.items())[:MOST_SERIES]
     ]
-    about = "Passes, renders and scripts that wait for a worker, by project."
+    about = "Queued reconciliations, renders and scripts, by project."
     yield Family("argosy_project_queue_depth", "gauge", about, samples)
 
 
 class _Row(NamedTuple):
-    """One cluster, and what it is watched by, if it answers."""
+    """One cluster with its informers, if it is reachable."""
 
     known: Mapping[str, str]
     is_up: bool
@@ -127,19 +126,19 @@ def _of_clusters(engine: Engine) -> Iterator[Family]:
 
 
 def of_process() -> Iterator[Family]:
-    """Under the names that Prometheus' own clients have for it."""
+    """Yield process metrics under the names of Prometheus' client libraries."""
     used = resource.getrusage(resource.RUSAGE_SELF)
-    yield one("argosy_info", "gauge", "What this is.", 1, version=f"v{__version__}")
-    about = "Seconds of a core that were used."
+    yield one("argosy_info", "gauge", "Version of argosy.", 1, version=f"v{__version__}")
+    about = "CPU time used in seconds."
     yield one("process_cpu_seconds_total", "counter", about, used.ru_utime + used.ru_stime)
-    yield one("process_resident_memory_bytes", "gauge", "Memory that is in use.", _resident(used.ru_maxrss * 1024))
-    yield one("process_start_time_seconds", "gauge", "When this began.", BEGAN)
+    yield one("process_resident_memory_bytes", "gauge", "Resident memory in bytes.", _resident(used.ru_maxrss * 1024))
+    yield one("process_start_time_seconds", "gauge", "Start time of the process.", BEGAN)
     if (files := Path("/proc/self/fd")).is_dir():
-        yield one("process_open_fds", "gauge", "Files and connections that are open.", len(os.listdir(files)))
+        yield one("process_open_fds", "gauge", "Open file descriptors.", len(os.listdir(files)))
 
 
 def _resident(at_most: int) -> int:
-    """As of now, where the system tells; else the most that there was."""
+    """Return the current resident memory if the system reports it, else the maximum."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):

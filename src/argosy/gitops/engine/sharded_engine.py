@@ -1,7 +1,7 @@
-"""An engine as one of several: what is its own comes into its queue, and it is never beside one that works alone.
+"""Sharding of one engine: its Applications enter its queue, and it never runs beside an unsharded engine.
 
-In: the members that share the work. Out: keys in a queue as they become ours. Never: holds on to what another has; lets
-engines that share and one that does not be at work on one cluster.
+In: the members that share the Applications. Out: keys in a queue when they become ours. Never: keeps a key that another
+member owns; lets sharded and unsharded engines work on one cluster.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from argosy.kube.controller.sharding.members import Members
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
-LOOK: Final = 0.5  # seconds between looks at a Lease that may be a dead one's
+LOOK: Final = 0.5  # seconds between reads of a Lease that may be stale
 USUAL_LEASE: Final = 15.0
 
 
 class Sharing:
-    """`begin` when the cache is filled, `end` when nothing is worked on any more."""
+    """Runs the membership of one engine; `run` when the cache is filled, `end` when no reconciliation is running."""
 
     def __init__(self, members: Members, controller: ApplicationController, queue: WorkQueue, cache: Cache) -> None:
         self.members, self._controller, self._queue, self._cache = members, controller, queue, cache
@@ -41,7 +41,7 @@ class Sharing:
         self._keeping: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
-        """Until cancelled, which does not end the membership: what has begun ends under our Lease."""
+        """Run until cancelled; cancellation keeps the membership, so that running work ends under our Lease."""
         self._keeping = asyncio.create_task(self.members.keep(), name="membership")
         taking = asyncio.create_task(self._takeover.run(), name="takeover")
         try:
@@ -49,7 +49,7 @@ class Sharing:
             for each in ended:
                 each.result()
         finally:
-            self._takeover.close()  # at once: what is under way ends, and nothing else begins
+            self._takeover.close()  # at once: running takeovers end, and none starts
             taking.cancel()
             await asyncio.gather(taking, return_exceptions=True)
 
@@ -65,7 +65,7 @@ class Sharing:
         for key in gone:
             self._takeover.drop(key)
             self._controller.let_go(key)
-        self._takeover.add(sorted(come, key=lambda key: not self._is_begun(key)))  # what another has begun first
+        self._takeover.add(sorted(come, key=lambda key: not self._is_begun(key)))  # running operations first
 
     def _work_on(self, key: ResourceKey) -> None:
         self._queue.add(key, is_urgent=self._is_begun(key))
@@ -75,12 +75,12 @@ class Sharing:
 
 
 async def wait_for_no_leader(cluster: Cluster, namespace: str, dead: str = "", clock: Clock = SYSTEM_CLOCK) -> str:
-    """UserError while one engine works there alone; one that is dead is waited for. The version of its Lease then."""
+    """Wait for a stale leader Lease to expire and return its version; raises UserError if a leader is alive."""
     found = await cluster.get(ResourceKey(*KIND, namespace, LEASE))
     version = str(found["metadata"].get("resourceVersion") or "") if found is not None else ""
     if found is not None and version != dead and await _is_alive([found], cluster, clock):
         raise UserError(
-            f"a controller works alone on this cluster (Lease {namespace}/{LEASE}); end it, or start it with "
+            f"an unsharded controller runs on this cluster (Lease {namespace}/{LEASE}); stop it, or start it with "
             "--shards auto too",
             where="--shards",
         )
@@ -88,25 +88,25 @@ async def wait_for_no_leader(cluster: Cluster, namespace: str, dead: str = "", c
 
 
 async def wait_for_no_members(cluster: Cluster, namespace: str, clock: Clock = SYSTEM_CLOCK) -> None:
-    """UserError while engines share the work there; those that are dead are waited for, and their Leases go."""
+    """Wait for stale member Leases and delete them; raises UserError if a member is alive."""
     try:
         found = (await cluster.list(KIND, namespace=namespace, labels=LABELS)).items
     except Forbidden:
-        return  # who may not even see them shares its rights with them: there are none
+        return  # without permission for Leases no controller could share the work
     if await _is_alive(found, cluster, clock):
         raise UserError(
-            f"controllers share the work of this cluster (Leases {PREFIX}… in namespace {namespace}); end them, or "
+            f"sharded controllers run on this cluster (Leases {PREFIX}… in namespace {namespace}); stop them, or "
             "start this one with --shards auto too"
         )
     for each in found:
-        with contextlib.suppress(ClusterError):  # whoever renews it now sees that somebody leads, and goes
+        with contextlib.suppress(ClusterError):  # a member that renews it now sees the leader and ends
             await cluster.delete(
                 key_of(each), uid=each["metadata"].get("uid"), version=each["metadata"].get("resourceVersion")
             )
 
 
 async def _is_alive(leases: Sequence[Manifest], cluster: Cluster, clock: Clock) -> bool:
-    """Whether any of them is renewed while it is looked at, for as long as it may stand still."""
+    """Return True if any Lease is renewed within its duration."""
     held = [each for each in leases if _spec(each).get("holderIdentity")]
     lasts = max((float(_spec(each).get("leaseDurationSeconds") or USUAL_LEASE) for each in held), default=0.0)
     until = clock.monotonic() + lasts

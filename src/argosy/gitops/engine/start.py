@@ -22,13 +22,13 @@ from argosy.kube.controller.sharding.members import Members
 
 log = logging.getLogger(__name__)
 RETRY_SECONDS: Final = 1.0  # until the leader Lease is read again
-SHARED_GRACE: Final = 0.5  # seconds: others wait for what this one has
+SHARED_GRACE: Final = 0.5  # seconds: other replicas wait for our Applications
 
 
 async def lead_engine(
     cluster: Cluster, options: EngineOptions, namespace: str, *, identity: str = "", vitals: Vitals | None = None
 ) -> None:
-    """An engine, while no other is at work on this cluster. Whoever goes on as `identity` need not wait."""
+    """Run an engine while it leads this cluster. A restart with the same `identity` need not wait for the Lease."""
     signs = vitals or Vitals(count_workers(options.workers))
 
     async def work() -> None:
@@ -38,10 +38,8 @@ async def lead_engine(
     await lead(work, cluster, namespace=namespace, name=LEASE, identity=identity, stands=signs.stands)
 
 
-async def share_engine(
-    cluster: Cluster, options: EngineOptions, namespace: str, vitals: Vitals | None = None
-) -> None:
-    """An engine as one of several: it has those applications that nobody else has."""
+async def share_engine(cluster: Cluster, options: EngineOptions, namespace: str, vitals: Vitals | None = None) -> None:
+    """Run an engine as one of several; it owns the Applications that no other member owns."""
     signs = vitals or Vitals(count_workers(options.workers))
 
     dead = await insist(lambda: wait_for_no_leader(cluster, namespace))
@@ -51,12 +49,12 @@ async def share_engine(
             try:
                 await wait_for_no_leader(cluster, namespace, dead)
                 return
-            except (ClusterError, TransientError) as error:  # an engine that runs does not end for that
-                log.info("whether another leads is not known: %s", error)
+            except (ClusterError, TransientError) as error:  # a running engine must not stop for that
+                log.info("cannot read the leader Lease: %s", error)
                 await asyncio.sleep(RETRY_SECONDS)
 
     members = Members(cluster, namespace)
-    members.before_joining = is_alone  # once more when it is announced: whoever wants to lead from now on sees that
+    members.before_joining = is_alone  # checked again after joining, when a new leader can see this member
     try:
         await signs.kept(Engine(cluster, replace(options, grace=SHARED_GRACE), namespace, members=members))
     except BaseExceptionGroup as group:

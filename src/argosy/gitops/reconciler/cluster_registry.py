@@ -1,7 +1,7 @@
-"""The fleet: clusters that applications go to, each opened when the first of them needs it.
+"""Registry of destination clusters; each is connected when the first Application needs it.
 
-In: Secrets of clusters, as the settings know them. Out: a Ground for an application, or why there is none. Never: lets
-one cluster take the workers of all others; keeps one open that nobody goes to; tells of a cluster what was true before.
+In: cluster Secrets from the settings. Out: a DestinationCluster for an Application, or why there is none. Never: lets
+one cluster use all workers; keeps an unused cluster open; returns an outdated cache.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
 log = logging.getLogger(__name__)
-UNUSED: Final = 600.0  # seconds without any application, until it is closed
-SWEPT: Final = 60.0  # seconds between looks for such
+UNUSED: Final = 600.0  # seconds without Applications until a cluster is closed
+SWEPT: Final = 60.0  # seconds between sweeps
 
 
 class Grounds:
-    """A Fleet. `establish` makes an outpost of what a Secret says; `wake` has an application looked at again."""
+    """A DestinationRegistry. `establish` builds a RemoteCluster from a Secret; `wake` enqueues an Application."""
 
     def __init__(
         self,
@@ -47,10 +47,10 @@ class Grounds:
         *,
         workers: int,
     ) -> None:
-        """`cache` is that of the Applications."""
+        """`cache`: the cache of the Applications' cluster."""
         self._here, self._settings, self._cache, self._clock = here, settings, cache, clock
         self._establish, self._wake, self._admission = establish, wake, Admission(workers, wake, clock.monotonic)
-        self._outposts: dict[str, Outpost] = {}  # by the name of the Secret
+        self._outposts: dict[str, Outpost] = {}  # by Secret name
         self._marks: dict[str, object] = {}
         self._unused: dict[str, float] = {}  # since when
         self._work: dict[str, asyncio.Task[None]] = {}
@@ -60,7 +60,7 @@ class Grounds:
 
     @property
     def outposts(self) -> tuple[Outpost, ...]:
-        """Clusters other than this one that are open, or are to be."""
+        """Destination clusters other than this one that are open or being opened."""
         return tuple(self._outposts.values())
 
     def grounds(self) -> Iterable[Ground]:
@@ -75,31 +75,31 @@ class Grounds:
             return nullcontext(self._here)
         outpost = None if known is None else self._outpost(known)
         if known is None or outpost is None:
-            return nullcontext(Shut(f"cluster {app.destination.name or app.destination.server} is not known any more"))
+            return nullcontext(Shut(f"cluster {app.destination.name or app.destination.server} is not configured"))
         return self._within(known.secret, outpost, app)
 
     def passed(self, app: ResourceKey) -> None:
         self._admission.ended(app)
 
     def is_inside(self, app: ResourceKey) -> bool:
-        """Whether it is worked on in a cluster other than this one."""
+        """True if the Application is being reconciled in another cluster."""
         return self._admission.is_inside(app)
 
     def _outpost(self, known: KnownCluster) -> Outpost | None:
-        """The one that is there, unless its Secret says something else by now."""
+        """Return the open cluster, unless its Secret changed."""
         secret = self._settings.cluster_secret(known.secret)
         if secret is None:
             return None
         mark = _mark(secret, self._settings.programs())
         if known.secret in self._outposts and self._marks[known.secret] != mark:
-            log.info("cluster %s: opened anew, its Secret has changed", known.name)
+            log.info("cluster %s: reconnecting because its Secret changed", known.name)
             self._close(known.secret)
         if known.secret not in self._outposts:
             outpost = self._establish(known, secret)
             outpost.changed = lambda: self.wake_all(known.secret)
             self._outposts[known.secret], self._marks[known.secret] = outpost, mark
             self._admission.open(known.secret, lambda: outpost.is_slow)
-            # It is not about the application that needs it first, and goes on when the step on that has ended.
+            # Its task has no context of the first Application, and outlives that Application's reconciliation.
             self._work[known.secret] = asyncio.create_task(
                 outpost.run(), name=f"cluster {known.name}", context=self._context.copy()
             )
@@ -110,7 +110,7 @@ class Grounds:
     def _within(self, secret: str, outpost: Outpost, app: Application) -> Iterator[Ground | Shut]:
         ground = outpost.ground
         if ground is None:
-            yield Shut(outpost.said)  # whoever goes there is woken when that changes
+            yield Shut(outpost.said)  # its Applications are enqueued when that changes
         elif not self._admission.enter(secret, app.key, app.project):
             yield Shut()
         else:
@@ -124,7 +124,7 @@ class Grounds:
             self._wake(app)
 
     def _goers(self) -> dict[str, list[ResourceKey]]:
-        """Applications by the Secrets of the clusters that they go to."""
+        """Map Secrets of clusters to the Applications that deliver there."""
         clusters = self._settings.rules().clusters
         found: dict[str, list[ResourceKey]] = {}
         known: dict[tuple[str, str], str] = {}
@@ -139,7 +139,7 @@ class Grounds:
         return found
 
     def look_again(self) -> None:
-        """A Secret may have changed, or gone."""
+        """Sweep soon, because a Secret may have changed or gone."""
         self._swept.set()
 
     def follow_settings(self) -> None:
@@ -147,7 +147,7 @@ class Grounds:
             each.follow_settings()
 
     async def run(self) -> None:
-        """Until cancelled: closes what nobody needs. The others stay open for what has begun: see `close`."""
+        """Close unused clusters until cancelled. Others stay open for running work: see `close`."""
         self._context = contextvars.copy_context()
         while True:
             with contextlib.suppress(TimeoutError):
@@ -156,7 +156,7 @@ class Grounds:
             self._sweep()
 
     async def close(self) -> None:
-        """When nobody works any more."""
+        """Close all clusters; call it when no reconciliation is running."""
         for secret in list(self._outposts):
             self._close(secret)
         await asyncio.gather(*self._ending, return_exceptions=True)
@@ -183,7 +183,7 @@ class Grounds:
 
 
 def _mark(secret: Manifest, programs: frozenset[str]) -> object:
-    """Changes when a cluster must be opened anew. argo: also when somebody asks for it by an annotation."""
+    """Return a value that changes when a cluster must be reconnected. argo: also on request by an annotation."""
     metadata = secret["metadata"]
     asked = (metadata.get("annotations") or {}).get(REFRESH)
     return metadata.get("uid"), asked, tuple(sorted((secret.get("data") or {}).items())), programs

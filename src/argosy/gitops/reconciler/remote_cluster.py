@@ -1,7 +1,7 @@
-"""One cluster that applications go to, beside the one that they are in: opened, watched, and opened anew.
+"""One remote destination cluster: connects, watches and reconnects.
 
-In: what its Secret says. Out: a Ground while it answers, else why it does not. Never: a Ground whose cache is not
-whole, or was true before the cluster was away.
+In: its cluster Secret. Out: a DestinationCluster while it is reachable, else the reason. Never: a DestinationCluster
+whose cache is incomplete or from before an outage.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from argosy.kube.objects import Manifest
 
 log = logging.getLogger(__name__)
 DEFINITION: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
-OLDEST: Final = "kube-system"  # a namespace that each cluster has
-AGAIN: Final = 30.0  # seconds until credentials that cannot be had are tried again
+OLDEST: Final = "kube-system"  # a namespace that every cluster has
+AGAIN: Final = 30.0  # seconds until unusable credentials are retried
 Noticed = Callable[["Outpost", Manifest | None, Manifest | None], None]
 
 
@@ -54,9 +54,9 @@ class Outpost:
         self.known, self._connection, self._settings = known, connection, settings
         self._assembler, self._applications, self._clock, self._noticed = assembler, applications, clock, noticed
         self.changed: Callable[[], None] = lambda: None
-        self.seen: Listener = lambda before, after: None  # every change, also while it is filled
-        self.told: Tell = lambda asked: None  # every call
-        self.following: tuple[Counted, Everything] | None = None  # what it is filled from, while it answers
+        self.seen: Listener = lambda before, after: None  # every change, also during the initial list
+        self.told: Tell = lambda asked: None  # every request
+        self.following: tuple[Counted, Everything] | None = None  # sources of the cache, while reachable
         self.ground: Ground | None = None
         self.cache = Cache()
         self._said = ""
@@ -66,7 +66,7 @@ class Outpost:
 
     @property
     def said(self) -> str:
-        """Why nobody can work there, with the name of the cluster; empty while it is too early to say."""
+        """Why the cluster is unavailable, with its name; empty while it is too early to say."""
         return f"cluster {self.known.name} ({self.known.server}): {self._said}" if self._said else ""
 
     @property
@@ -74,17 +74,17 @@ class Outpost:
         return self._pulse is not None and self._pulse.is_slow
 
     async def run(self) -> None:
-        """Until cancelled: whatever is wrong with one cluster is said of it, and the others go on."""
+        """Connect and reconnect until cancelled; a failure of one cluster is reported and does not affect others."""
         while True:
             try:
                 await self._open()
-            except UserError as error:  # credentials that cannot be had
+            except UserError as error:  # unusable credentials
                 self._say(f"{error.message} (Secret {self.known.secret})")
-            except ArgosyError as error:  # or not yet
+            except ArgosyError as error:  # or not usable yet
                 self._say(str(error))
             except Exception:
-                log.exception("cluster %s: opened anew", self.known.name)
-                self._say("something unexpected went wrong; see the log of the controller")
+                log.exception("cluster %s: unexpected error; reconnecting", self.known.name)
+                self._say("unexpected error; see the log of the controller")
             await sleep(self._clock, AGAIN)
 
     async def _open(self) -> None:
@@ -96,7 +96,7 @@ class Outpost:
             await cluster.close()
 
     async def _hold(self, cluster: Cluster) -> None:
-        """While there are credentials: whenever it answers it is filled afresh, and left when it does not."""
+        """Fill a fresh cache whenever the cluster becomes reachable, and drop it when it does not answer."""
         pulse = self._pulse = Pulse(partial(_asked, cluster, (*self.known.namespaces, OLDEST)[0]), self._clock)
         beating = asyncio.create_task(pulse.run())
         try:
@@ -118,7 +118,7 @@ class Outpost:
             await pulse.beats.wait()
 
     async def _work(self, cluster: Cluster, pulse: Pulse) -> None:
-        """Until it stops to answer."""
+        """Watch the cluster until it stops answering."""
         cache = self.cache = Cache()
         cluster = counted = Counted(cluster, self.told, self._clock.monotonic)
         keeping = Keeping(lambda: self._settings.rules().tracking)
@@ -162,13 +162,13 @@ class Outpost:
         await pulse.stopped.wait()
 
     async def _filled(self, everything: Everything, pulse: Pulse) -> bool:
-        """Whether its cache is whole; False: it stopped to answer before."""
+        """Wait for the initial list; False if the cluster stopped answering before."""
         whole, stops = asyncio.create_task(everything.synced()), asyncio.create_task(pulse.stopped.wait())
         try:
             with contextlib.suppress(TimeoutError):
                 await within(self._clock, PATIENCE, _first(whole, stops))
             if not whole.done() and not stops.done():
-                self._say("what it has is still being listed")
+                self._say("the initial list of its objects is not complete")
             await _first(whole, stops)
             return not pulse.stopped.is_set()
         finally:
@@ -181,11 +181,11 @@ class Outpost:
     def _tell(self, doorway: Doorway, before: Manifest | None, after: Manifest | None) -> None:
         doorway.notice(before, after)
         self.seen(before, after)
-        if self.ground is not None:  # till then nobody looks, and then all do
+        if self.ground is not None:  # before that nobody reads it, afterwards every Application is enqueued
             self._noticed(self, before, after)
 
     def follow_settings(self) -> None:
-        """Rules have changed: what is tracked how, and what is watched."""
+        """Apply changed settings: tracking method and watched kinds."""
         if self._tracking != self._settings.rules().tracking:
             self._index()
         if self._everything is not None:
@@ -206,15 +206,15 @@ class Outpost:
 
 
 async def _asked(cluster: Cluster, namespace: str) -> None:
-    """A server tells from memory which kinds there are, though its store is away: so something of that is read, too."""
+    """Probe the cluster. An API server lists kinds from memory even without its store, so read an object, too."""
     await cluster.kinds()
     try:
         await cluster.get(ResourceKey("", "Namespace", "", namespace))
     except ClusterError as error:
-        if error.code not in (403, 404):  # an account of some namespaces need not be allowed to
+        if error.code not in (403, 404):  # a namespaced account may lack the permission
             raise
 
 
 async def _first(*tasks: asyncio.Task[Any]) -> None:
-    """Until one of them is done."""
+    """Wait until one of the tasks is done."""
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

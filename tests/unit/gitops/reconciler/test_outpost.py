@@ -52,9 +52,7 @@ def made(*namespaces: str, clock: Clock = SYSTEM_CLOCK) -> remote_cluster.Outpos
     known, nothing = KnownCluster("far", "https://far.example", "far", namespaces=namespaces), lambda *_: None
     settings: Any = Unreadable()
     assembler: Any = None
-    return remote_cluster.Outpost(
-        known, lambda: Connection(known.server), settings, assembler, Cache(), clock, nothing
-    )
+    return remote_cluster.Outpost(known, lambda: Connection(known.server), settings, assembler, Cache(), clock, nothing)
 
 
 async def test_a_cache_that_nobody_fills_any_more_is_no_ground() -> None:
@@ -99,6 +97,4 @@ async def test_a_cluster_that_nobody_asks_any_more_is_opened_anew(monkeypatch: p
             await asyncio.sleep(0.01)
     running.cancel()
     await asyncio.wait({running})
-    assert post.said == (
-        "cluster far (https://far.example): something unexpected went wrong; see the log of the controller"
-    )
+    assert post.said == ("cluster far (https://far.example): unexpected error; see the log of the controller")
