@@ -1,7 +1,7 @@
-"""What everybody may know, so that no Secret hides it: whoever puts such a word into one hides no page with it.
+"""Public words: texts that are never masked, even if a Secret contains them.
 
-In: what ships with the page, names and addresses of what lives. Out: whether a text is public. Never: an address with
-a password in it.
+In: the shipped pages, names and addresses of live objects. Out: whether a text is public. Never: an address with a
+password in it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from argosy.kube.schema.builtin_kinds import BUILT_IN
 ALWAYS: Final = ("argoproj.io/v1alpha1", "https://kubernetes.default.svc", "application/json", LAST_APPLIED)
 
 DEFINITION: Final = "CustomResourceDefinition"
-# By group and kind: a definition may be in a group of Kubernetes, too.
+# By group and kind: a CRD may be in a group of Kubernetes, too.
 BUILT_IN_KINDS: Final = frozenset((resource.group, resource.kind) for resource in BUILT_IN)
 SETTINGS: Final = ("ConfigMap", "argocd-cm")
 EVERYWHERE: Final = ""  # instead of a namespace
@@ -30,7 +30,7 @@ ALL_NAMESPACES: Final = frozenset({EVERYWHERE})
 
 @cache
 def shipped() -> str:
-    """Our own pages, the API, and Argo CD's kinds."""
+    """Return the text of our own pages, the API, and Argo CD's CRDs."""
     root = Path(argosy.__file__).parent
     files = [*root.glob("web/templates/**/*.html"), *root.glob("web/static/*"), *root.glob("web/api/*.py")]
     files += [*root.glob("features/*/templates/*.html"), *root.glob("features/**/*api.py")]
@@ -44,7 +44,7 @@ def is_shipped(text: str) -> bool:
 
 
 def addresses(application: Mapping[str, Any]) -> list[str]:
-    """Of its repositories, and of its cluster."""
+    """List the addresses of its repositories and its cluster."""
     spec = mapping(application.get("spec"))
     sources = [mapping(spec.get("source")), *mappings(spec.get("sources"))]
     found = [each.get("repoURL") for each in sources] + [mapping(spec.get("destination")).get("server")]
@@ -52,36 +52,37 @@ def addresses(application: Mapping[str, Any]) -> list[str]:
 
 
 class Public:
-    """Names and addresses of live objects, by namespace. They stay public when the objects go.
+    """Names and addresses of live objects, by namespace. They stay public after the objects are deleted.
 
-    Tenants choose names: a name of one namespace must unmask nothing of another. Public everywhere are only names that
-    tenants do not choose: of projects, of kinds of Kubernetes itself, and of objects without a namespace that no
-    Application delivers. Names of Namespaces and of CustomResourceDefinitions are not among them, because many projects
-    let tenants create some.
+    Tenants choose names: a name in one namespace must unmask nothing in another. Public everywhere are only names that
+    tenants do not choose: of projects, of kinds of Kubernetes itself, and of cluster-scoped objects that no Application
+    delivers. Names of Namespaces and CustomResourceDefinitions are not among them, because many projects let tenants
+    create some.
 
-    Whether an Application delivers a cluster-wide object is decided when its name is looked up, because the settings
-    with the label key may arrive after the object. A label key counts also after the settings name another one: objects
-    keep their labels until the next sync.
+    Whether an Application delivers a cluster-scoped object is decided when its name is looked up, because the settings
+    with the label key may arrive after the object. An old label key still counts after the settings change, because
+    objects keep their labels until the next sync.
     """
 
     def __init__(
         self, names: Iterable[str] = (), control: str = "", find_label: Callable[[], str] = lambda: INSTANCE_LABEL
     ) -> None:
         """`names` are public everywhere; `control` is the control namespace. `find_label` returns the label that names
-        the Application of an object."""
+        the Application of an object.
+        """
         self._control, self._find_label = control, find_label
         self._namespaces: dict[str, str | set[str]] = dict.fromkeys(names, EVERYWHERE)  # by name
         self._cluster_wide: dict[str, dict[tuple[str, str], frozenset[str]]] = {}  # label keys, by name and kind
         self._label_keys = {INSTANCE_LABEL}
         self._addresses: set[str] = set()
-        self.withdrawals = 0  # how often a name may have ceased to be public
+        self.withdrawals = 0  # how often a name may have stopped being public
 
     def see(self, manifest: Mapping[str, Any]) -> None:
         metadata, kind = mapping(manifest.get("metadata")), str(manifest.get("kind") or "")
         name, namespace = str(metadata.get("name") or ""), str(metadata.get("namespace") or "")
         group = split_api_version(str(manifest.get("apiVersion") or ""))[0]
         is_built_in = "." not in group or (group, kind) in BUILT_IN_KINDS
-        if is_built_in or namespace:  # others may be of a tenant's definition
+        if is_built_in or namespace:  # other kinds may be of a tenant's CRD
             self._add(kind, EVERYWHERE if is_built_in else namespace)
         if kind == "Namespace":
             namespace = name
@@ -100,7 +101,7 @@ class Public:
             self._addresses.update(address for address in addresses(manifest) if _is_plain(address))
 
     def _see_cluster_wide(self, kind: tuple[str, str], name: str, metadata: Mapping[str, Any]) -> None:
-        """Remember the name of an object without a namespace, unless tenants may have chosen it."""
+        """Record the name of a cluster-scoped object, unless a tenant may have chosen it."""
         known = self._cluster_wide.get(name, {})
         labels = None
         if kind[1] != DEFINITION and TRACKING_ID not in mapping(metadata.get("annotations")):
@@ -108,7 +109,7 @@ class Public:
         if kind in known and known[kind] != labels:
             self.withdrawals += 1
         others = {other: keys for other, keys in known.items() if other != kind}
-        # a new mapping: other threads may be looking through the old one
+        # a new mapping: other threads may be iterating over the old one
         self._cluster_wide[name] = others if labels is None else {**others, kind: labels}
 
     def _read_label_key(self) -> None:
@@ -117,7 +118,7 @@ class Public:
             self.withdrawals += 1
 
     def _is_cluster_wide(self, name: str) -> bool:
-        """True if there is a cluster-wide object of that name that no Application has delivered."""
+        """True if a cluster-scoped object has that name and no Application delivered it."""
         if not (kinds := self._cluster_wide.get(name)):
             return False
         self._read_label_key()
@@ -135,7 +136,7 @@ class Public:
             known.add(namespace)
 
     def is_everywhere(self, text: str) -> bool:
-        """True if the text is public in whatever is told."""
+        """True if the text is public for every reader."""
         return self.is_name_in(text, ALL_NAMESPACES) or self._is_cluster_wide(text) or is_shipped(text)
 
     def is_name_in(self, text: str, namespaces: frozenset[str]) -> bool:
@@ -146,7 +147,7 @@ class Public:
         return not namespaces.isdisjoint(known)
 
     def __contains__(self, text: object) -> bool:
-        """True if the text is public anywhere. Also the beginning of an address: of all repositories on a host."""
+        """True if the text is public anywhere; also for a prefix of an address, such as the host of repositories."""
         if not isinstance(text, str):
             return False
         if text in self._namespaces or self._is_cluster_wide(text) or is_shipped(text):
@@ -155,7 +156,7 @@ class Public:
 
 
 def _container_names(spec: Mapping[str, Any]) -> Iterator[str]:
-    """Names of containers are public: people choose the logs to read by them."""
+    """Yield container names; they are public because people select logs by them."""
     for field in ("initContainers", "containers"):
         yield from (str(container.get("name") or "") for container in mappings(spec.get(field)))
 

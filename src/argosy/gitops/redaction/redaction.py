@@ -1,8 +1,8 @@
-"""Values that are known to be secret, looked for in whatever leaves.
+"""Masks known secret values in outgoing data.
 
-In: what was serialised, and as what; the Application that it is about. Out: the same with marks in place of values.
-Never: breaks what it hides in: of a document only its texts are looked at, of a page only what stands between its tags
-and within its quotes. Never: hides the value of a Secret that what is told cannot quote: see provenance.
+In: serialized data and its media type; the Application that it is about. Out: the same data with masks in place of
+values. Never: breaks the format: only strings of a document and text and attribute values of a page change; masks the
+value of a Secret that the data cannot quote (see secret_provenance).
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
 MARK: Final = SHORTEST.encode()
-SHARED: Final = 16  # chunks of streams
+SHARED: Final = 16  # cached chunks of streams
 SECRET: Final = GroupKind("", "Secret")
 HTML: Final = ("text/html", "image/svg")
 _PIECE: Final = re.compile(rb"""<(?:[^<>"']|"[^"]*"|'[^']*')*>|[^<]+""")
 _QUOTED: Final = re.compile(rb""""[^"]*"|'[^']*'""")
-_ESCAPED: Final = re.compile(r"""["\\\x00-\x1f]""")  # what JSON writes otherwise
-_PARTS: Final = ("parts", "html")  # fields of events of pages: what they hold is a piece of a page
+_ESCAPED: Final = re.compile(r"""["\\\x00-\x1f]""")  # JSON escapes these characters
+_PARTS: Final = ("parts", "html")  # fields of page events that contain HTML
 
 Hide = Callable[[bytes], bytes]
 
 
 class Mask:
-    """Nothing can switch it off. Without a scope all values that are known are hidden, wherever they come from."""
+    """Masks secret values; it cannot be switched off. Without a scope it masks the values of all known Secrets."""
 
     def __init__(
         self,
@@ -51,16 +51,16 @@ class Mask:
         origins: Callable[[ResourceKey], SecretOrigin | None] = lambda key: None,
     ) -> None:
         self.needles = Needles(secrets, origins)
-        self.generation = 0  # of what is known: it grows with each change
+        self.generation = 0  # grows with each change of known values
         self.scope: SecretScope | None = None
-        self.find_line_scope: Callable[[], SecretScope | None] = lambda: None  # of the line that is being logged
+        self.find_line_scope: Callable[[], SecretScope | None] = lambda: None  # scope of the line being logged
         self._public = Public() if public is None else public
         self._sent: Callable[[], Iterable[str]] | None = None
         self._hidden: OrderedDict[tuple[SecretScope | None, bytes], bytes] = OrderedDict()
         self._root = self
 
     def forget(self) -> None:
-        """What many were sent: a Secret changed."""
+        """Drop cached chunks because a Secret changed."""
         self._root.generation += 1
         self._hidden.clear()
 
@@ -71,19 +71,19 @@ class Mask:
     def within(self, scope: SecretScope, sent: Callable[[], Iterable[str]] | None = None) -> Mask:
         """Return a mask of the Secrets in a scope alone.
 
-        `sent` returns the texts that a caller sent. Pass it only for data that quotes what was sent, and nothing that
-        was read: a text of it that the data quotes as a whole is not hidden.
+        `sent` returns the texts that the caller sent. Pass it only for data that quotes the request and no stored data:
+        a sent text that the data quotes as a whole is not masked.
         """
         made = copy.copy(self)
         made.scope, made._sent = scope, sent
         return made
 
     def find(self, data: bytes) -> list[bytes]:
-        """Return the values, in the forms that they have there, the longest first."""
+        """Return the secret values that occur in the data, in their encoded form, longest first."""
         return self._found(data)
 
     def hide(self, data: bytes, words: set[int] | None = None) -> bytes:
-        """In a text. `words`, also below: those of the data, if they are known."""
+        """Mask values in plain text. `words`, also below: hashes of the data's words, if known."""
         return _without(data, self._found(data, words), self.needles)
 
     def hide_as(self, data: bytes, media: str, words: set[int] | None = None) -> bytes:
@@ -95,12 +95,12 @@ class Mask:
         return self.hide(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
     def hide_html(self, data: bytes, words: set[int] | None = None) -> bytes:
-        """In a page of ours."""
+        """Mask values in an HTML page of ours."""
         found = self._found(data, words)
         return _in_html(data, lambda piece: _without(piece, found, self.needles)) if found else data
 
     def hide_json(self, data: bytes, words: set[int] | None = None, *, has_parts: bool = False) -> bytes:
-        """In a document; `has_parts`: some of its texts are pieces of pages."""
+        """Mask values in a JSON document; `has_parts`: some of its strings are HTML."""
         found = self._found(data, words)
         if not found:
             return data
@@ -115,12 +115,12 @@ class Mask:
             return _without(data, found, self.needles)
 
     def hide_values(self, manifest: Manifest) -> Manifest:
-        """In an object that becomes YAML: there a text of several words is broken, and would not be found again."""
+        """Mask values in an object before it becomes YAML, which wraps long strings so that values are not found."""
         found: Manifest = _Leaves(self, None, has_parts=False).value(manifest)
         return found
 
     def hide_again(self, chunk: bytes) -> bytes:
-        """In a chunk of a stream. Many are sent the same: it is looked through once."""
+        """Mask a chunk of a stream; the result is cached, because many clients get the same chunk."""
         key = (self.scope, chunk)
         if (known := self._hidden.get(key)) is None:
             known = self._hidden[key] = self._in_chunk(chunk)
@@ -149,7 +149,7 @@ class Mask:
         return found
 
     def _is_hidden(self, needle: bytes) -> bool:
-        """True if one of those whose value it is may be quoted here, and the value is not public here."""
+        """True if one of the Secrets with this value may be quoted here, and the value is not public here."""
         scope, text = self.scope, needle.decode("utf-8", "replace")
         spellings = (text, html.unescape(text)) if "&" in text else (text,)
         if scope is None:
@@ -165,13 +165,14 @@ class Mask:
             return True
         if any(self._public.is_name_in(spelling, scope.readable) for spelling in spellings):
             return False
-        # a chart may encode a value of the Application's spec, which does not stand in Git
+        # a chart may encode a value of the Application's spec, which is not in Git
         return not (self.needles.is_plain_spelling(needle) and scope.shows_in_git(needle))
 
 
 class _Leaves:
-    """The texts of a document, and its keys. `found` is what was found in the whole; what it wrote otherwise has to be
-    looked through by itself."""
+    """Masks the strings and keys of a document. `found`: values found in the whole; escaped strings are searched
+    separately.
+    """
 
     def __init__(self, mask: Mask, found: Sequence[bytes] | None, *, has_parts: bool) -> None:
         self._mask, self._found, self._has_parts = mask, found, has_parts
@@ -194,14 +195,14 @@ class _Leaves:
         made: dict[str, Any] = {}
         for name, each in mapping.items():
             shown = self.value(name)
-            while shown in made:  # two keys that are hidden stay two
+            while shown in made:  # two masked keys stay distinct
                 shown += "+"
             made[shown] = self.value(each, is_part=is_part or (self._has_parts and name in _PARTS))
         return made
 
 
 def _in_html(data: bytes, hide: Hide) -> bytes:
-    """Between tags, and within quotes of tags: whatever is put there instead, the page keeps its shape."""
+    """Mask text between tags and attribute values, which keeps the structure of the page."""
 
     def quoted(match: re.Match[bytes]) -> bytes:
         text = match[0]
@@ -228,7 +229,7 @@ def _without(data: bytes, found: Sequence[bytes], needles: Needles) -> bytes:
 
 
 def _quoted_needles(found: Sequence[bytes], sent: Iterable[str], data: bytes) -> set[bytes]:
-    """Return the needles that stand in a text that was sent, if the data quotes the whole of that text."""
+    """Return the needles within a sent text, if the data quotes the whole of that text."""
     spellings = {needle: {text := needle.decode("utf-8", "replace"), html.unescape(text)} for needle in found}
     own: set[bytes] = set()
     for text in sent:
@@ -240,7 +241,7 @@ def _quoted_needles(found: Sequence[bytes], sent: Iterable[str], data: bytes) ->
 
 
 class Looks(Protocol):
-    """A lookout, as far as masking needs one."""
+    """The part of ClusterView that masking needs."""
 
     @property
     def cache(self) -> Cache: ...
@@ -249,14 +250,15 @@ class Looks(Protocol):
 
 
 def find_instance_label(cache: Cache, control: str) -> str:
-    """Return the key of the label that names the Application of an object, by the settings as they are now."""
+    """Return the label key that names an object's Application, by the current settings."""
     settings = mapping(mapping(cache.get(ResourceKey("", "ConfigMap", control, "argocd-cm"))).get("data"))
     return read_tracking({name: str(text) for name, text in settings.items()}, control).label
 
 
 def mask_of(lookout: Looks, control: str = "") -> Mask:
-    """By the Secrets that the lookout sees. Names of objects are public in their namespace: a host that a Secret names
-    is a Service, too."""
+    """Build a mask from the Secrets of a ClusterView. Names of objects are public in their namespace: a host name in a
+    Secret is also the name of a Service.
+    """
     cache, projects = lookout.cache, dict[ResourceKey, str]()
 
     public = Public(control=control, find_label=lambda: find_instance_label(cache, control))
@@ -298,7 +300,7 @@ def mask_of(lookout: Looks, control: str = "") -> Mask:
 
 
 def passwords(manifest: Manifest) -> dict[str, str]:
-    """Of an Application whose addresses have some; they stay known when it goes."""
+    """List the passwords in an Application's repository URLs; they stay known after its deletion."""
     if manifest.get("kind") != "Application":
         return {}
     found = [each for address in addresses(manifest) if "@" in address for each in in_address(address)]
@@ -306,7 +308,7 @@ def passwords(manifest: Manifest) -> dict[str, str]:
 
 
 class MaskedLogs(logging.Filter):
-    """For each handler of ours: no line leaves with a value that is secret.
+    """Log filter that masks secret values.
 
     A line about an Application is masked with the Secrets of that Application, any other line with all of them.
     """
@@ -324,6 +326,6 @@ class MaskedLogs(logging.Filter):
             if record.exc_text:
                 record.exc_text = mask.hide_text(record.exc_text)
             record.msg, record.args = mask.hide_text(text), ()
-        except Exception:  # a line that cannot be read is not told
-            record.msg, record.args = "a line of the log that could not be masked", ()
+        except Exception:  # a line that cannot be masked is not logged
+            record.msg, record.args = "cannot mask this log line", ()
         return True

@@ -1,7 +1,7 @@
-"""Scopes of Applications, built once for each version of an Application, of its project and of its words in Git.
+"""Cache of secret scopes, by version of the Application, of its project and of its words in Git.
 
-In: Applications and projects as the cache of informers holds them, words in Git. Out: SecretScope values. Never: a
-scope of another version of any of them; more scopes than MAX_SCOPES.
+In: Applications and projects from the informer cache, words in Git. Out: SecretScope values. Never: a scope of another
+version of any of them; more scopes than MAX_SCOPES.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
 MAX_SCOPES: Final = 20_000
-OBJECTS_SECONDS: Final = 10.0  # for which a look at live objects holds
+OBJECTS_SECONDS: Final = 10.0  # how long a check of live objects is valid
 
 
 class _Entry(NamedTuple):
@@ -34,22 +34,23 @@ class _Entry(NamedTuple):
 
 
 class ScopeCache:
-    """A scope depends on the Application, its project and its words in Git. The cache of informers never changes an
-    object in place, so the same objects have the same scope. If it depends on live objects too, it holds for
-    OBJECTS_SECONDS. May be used by several threads: each line of a log needs a scope."""
+    """A scope depends on the Application, its project and its words in Git. The informer cache never changes an object
+    in place, so the same objects have the same scope. A scope that also depends on live objects is valid for
+    OBJECTS_SECONDS. Thread-safe: each log line needs a scope.
+    """
 
     def __init__(
         self, *, has_remote_secrets: bool = False, clock: Callable[[], float] = time.monotonic, control: str = ""
     ) -> None:
         self._has_remote_secrets, self._clock, self._control = has_remote_secrets, clock, control
-        self._entries: OrderedDict[ResourceKey, _Entry] = OrderedDict()  # the least recently used one first
+        self._entries: OrderedDict[ResourceKey, _Entry] = OrderedDict()  # least recently used first
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def forget(self, key: ResourceKey) -> None:
-        """Free the scope of an Application that is gone."""
+        """Drop the scope of a deleted Application."""
         with self._lock:
             self._entries.pop(key, None)
 
@@ -60,8 +61,9 @@ class ScopeCache:
         is_delivered: Callable[[str], bool] = lambda _: False,
         git: Container[str] | None = None,
     ) -> SecretScope:
-        """`is_delivered`: whether a namespace that the project forbids has objects of the Application; `git`: words
-        in its manifests in Git."""
+        """Return the scope. `is_delivered`: True if a namespace that the project forbids has objects of the
+        Application; `git`: words in its manifests in Git.
+        """
         key, now = key_of(application), self._clock()
         with self._lock:
             entry = self._entries.get(key)

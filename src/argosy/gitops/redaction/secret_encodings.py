@@ -1,6 +1,6 @@
-"""How a secret text may be told: as it is, escaped once, twice or three times, and encoded.
+"""Encodings in which a secret text may appear: plain, escaped up to three times, base64, hex.
 
-In: a text. Out: bytes to look for. Never: more than a bound, however many signs of it have to be escaped.
+In: a text. Out: bytes to search for. Never: more than a bound, however many of its characters need escaping.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from urllib.parse import quote, quote_plus
 
 import orjson
 
-MIN_FORM_BYTES: Final = 7  # bytes of what is looked for
-MAX_ESCAPE_LEVELS: Final = 3  # a page shows YAML that quotes JSON that has it in a text
-MAX_ESCAPED_FORMS: Final = 60  # forms of one text
+MIN_FORM_BYTES: Final = 7  # minimum length of a search form
+MAX_ESCAPE_LEVELS: Final = 3  # e.g. a page shows YAML that quotes JSON with the value in a string
+MAX_ESCAPED_FORMS: Final = 60  # forms per text
 _ASTRAL: Final = re.compile("[\U00010000-\U0010ffff]")
 _ALIEN: Final = re.compile(r"[^\x00-\x7f]")
 _GO: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
@@ -30,7 +30,7 @@ def forms(value: str) -> Iterator[bytes]:
 
 
 def list_forms(value: str) -> Iterator[tuple[str, bytes]]:
-    """Return each form with the name of its encoding. Texts whose characters are escaped alike have the same names."""
+    """Yield each form with the name of its encoding. Texts whose characters are escaped alike have the same names."""
     raw = value.encode("utf-8", "replace")
     yield from (
         (name, form) for text, name in _escaped(raw.decode()).items() if len(form := text.encode()) >= MIN_FORM_BYTES
@@ -43,8 +43,9 @@ def list_forms(value: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _escaped(value: str) -> dict[str, str]:
-    """Return the escaped forms of a value, each with its name. A value of letters and digits has one form; each sign
-    that is escaped somewhere makes more."""
+    """Return the escaped forms of a value, each with its name. A value of letters and digits has one form; each
+    character that some format escapes adds more.
+    """
     names = {value: "plain"}
     newest = dict(names)
     newest.setdefault(value.replace("'", "''"), "doubled")
@@ -67,9 +68,9 @@ def _once(text: str, *, is_plain: bool) -> Iterator[tuple[str, str]]:
     yield "json", inner
     yield "html", html.escape(text)
     if is_plain:
-        yield "go", inner.translate(_GO)  # as programs in Go write it
-        yield "ascii", json.dumps(text)[1:-1]  # with nothing but ASCII
-        yield "yaml", _ASTRAL.sub(_yaml, inner)  # as YAML in quotes, which keeps most letters, or none but ASCII
+        yield "go", inner.translate(_GO)  # as Go programs write it
+        yield "ascii", json.dumps(text)[1:-1]  # ASCII only
+        yield "yaml", _ASTRAL.sub(_yaml, inner)  # quoted YAML, which keeps most characters, or only ASCII
         yield "ascii yaml", _ALIEN.sub(_yaml, inner)
         yield "segment", quote(text, safe="")
         yield "path", quote(text)
@@ -82,7 +83,7 @@ def _yaml(match: re.Match[str]) -> str:
 
 
 def _encoded(raw: bytes) -> Iterator[tuple[str, bytes]]:
-    """As base64, at whichever place of a longer text it begins; only what does not depend on what is around it."""
+    """Yield base64 forms at each alignment within a longer text, without parts that depend on the surrounding text."""
     yield "base64", base64.b64encode(raw)
     yield "base64 line", base64.b64encode(raw + b"\n")
     for skipped in range(3):

@@ -1,7 +1,7 @@
-"""Provenance of secret values: which Secrets may be quoted by the text of which Application.
+"""Provenance of secret values: which Secrets the texts about an Application may quote.
 
 In: Applications, projects and the objects that hold secret values. Out: SecretScope and SecretOrigin values. Never: a
-Secret of another tenant in the scope of an Application, whatever the Application or the Secret says of itself.
+Secret of another tenant in the scope of an Application, whatever the Application or the Secret claims.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
 from argosy.languages.globs import matches
 
-# Options that hold no values. Whatever is not listed stays hidden: patches, parameters of plug-ins, values of charts.
+# Fields without values. Anything not listed stays masked: patches, plug-in parameters, chart values.
 PUBLIC_SOURCE_FIELDS: Final = ("repoURL", "path", "targetRevision", "chart", "ref", "name")
 DELIVERED_STATUSES: Final = ("Synced", "Pruned")
-UNGUESSABLE_LENGTH: Final = 20  # 64 bits and more, if the characters are random
-MAX_ESCAPES: Final = 3  # as deep as forms are looked for
+UNGUESSABLE_LENGTH: Final = 20  # at least 64 bits if the characters are random
+MAX_ESCAPES: Final = 3  # same depth as the search forms
 ESCAPE: Final = re.compile(r"\\+(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|U[0-9a-fA-F]{8}|.)")
-MAX_CUT_BYTES: Final = 3  # of a character at either end
-UNGUESSABLE_CHARACTERS: Final = 10  # different ones
+MAX_CUT_BYTES: Final = 3  # cut-off bytes of a character at either end
+UNGUESSABLE_CHARACTERS: Final = 10  # distinct characters
 REVISION_FIELDS: Final = ("revision", "revisions")
-# Who may deliver one of these to a namespace can read each Secret of it: a Pod may mount them.
+# A project that may deliver one of these to a namespace can read every Secret there: a Pod may mount them.
 POD_KINDS: Final = (
     GroupKind("", "Pod"), GroupKind("", "ReplicationController"), GroupKind("apps", "Deployment"),
     GroupKind("apps", "StatefulSet"), GroupKind("apps", "DaemonSet"), GroupKind("apps", "ReplicaSet"),
@@ -47,7 +47,7 @@ POD_KINDS: Final = (
 
 
 class GuessableForms(frozenset[bytes]):
-    """Forms of the values that can be guessed. Its repr shows none of them."""
+    """Search forms of guessable values. Its repr shows none of them."""
 
     def __repr__(self) -> str:
         return f"<{len(self)} forms>"
@@ -61,47 +61,47 @@ class SecretOrigin(NamedTuple):
 
     namespace: str
     project: str = ""  # the only project that it is declared for
-    is_installation: bool = False  # of the control namespace: credentials of repositories, clusters, accounts
-    guessable: GuessableForms = NO_FORMS  # of an installation's Secret: all forms of those values
+    is_installation: bool = False  # in the control namespace: credentials of repositories, clusters, accounts
+    guessable: GuessableForms = NO_FORMS  # for an installation's Secret: all forms of its guessable values
 
 
 @dataclass(frozen=True)
 class SecretScope:
-    """Whose Secrets a text may quote. An empty one: those of the installation.
+    """The Secrets that a text may quote. An empty scope: those of the installation.
 
-    Tenants decide what their Applications say. So what can be guessed of the installation's Secrets is not hidden
-    there, also if it is declared for their project: a Pod that prints guesses would learn which is right. What cannot
-    be guessed is hidden everywhere, or in the project that it is declared for. Errors of Git come here without the
-    credential that Git was given, also percent-encoded or as base64; other transformations of a host are not known.
+    Tenants control the text of their Applications. So guessable values of the installation's Secrets are not masked
+    there, even if declared for their project: a Pod that prints guesses would learn which one is right. Values that
+    cannot be guessed are masked everywhere, or in the project that they are declared for. Errors of Git arrive here
+    without the credential, also percent-encoded or as base64; other transformations by a host are not known.
     """
 
     project: str = ""
     namespaces: frozenset[str] = frozenset()
-    words: str = field(default="", repr=False)  # of the Application, public: commits, paths, options, names
+    words: str = field(default="", repr=False)  # public words of the Application: commits, paths, options, names
 
-    has_guessable: bool = False  # of the installation: in what no tenant writes
+    has_guessable: bool = False  # masks guessable values too: for texts that no tenant writes
     git: Container[str] | None = field(default=None, repr=False)  # words in the Application's manifests in Git
     readable: frozenset[str] = frozenset()  # namespaces whose Secrets the writers of its Git can read anyway
 
     def covers(self, origin: SecretOrigin, form: bytes, *, is_block: bool = False) -> bool:
-        """True if a value of that origin is hidden; `form` is how it is spelled.
+        """True if a value of that origin is masked; `form` is its encoded form.
 
-        The origin says which values can be guessed: a form may hold only a part of a value. `is_block`: the form is a
-        block of a long value. Blocks are found one by one, so each can be guessed by itself.
+        The origin tells which values can be guessed, because a form may hold only a part of a value. `is_block`: the
+        form is a block of a long value. Blocks are found one by one, so each can be guessed by itself.
         """
         if origin.namespace in self.namespaces:
             return True
         if origin.project and origin.project != self.project:
             return not self.project and self.has_guessable
-        if not origin.is_installation:  # a password that somebody wrote into an address of the project
+        if not origin.is_installation:  # a password in a repository URL of the project
             return bool(origin.project)
         return self.has_guessable or not (form in origin.guessable or (is_block and is_guessable(form)))
 
     def can_read(self, origins: Iterable[SecretOrigin | None]) -> bool:
-        """True if all origins of a value are Secrets that those who write the Application's Git can read anyway.
+        """True if the writers of the Application's Git can read all origin Secrets of a value anyway.
 
-        Only then words in that Git, and names of objects, may unmask it. Otherwise somebody could write guesses there,
-        and would learn from a mask that disappears which one is right.
+        Only then words in that Git, and names of objects, may unmask it. Otherwise a writer could put guesses there and
+        learn from a missing mask which one is right.
         """
         return bool(self.readable) and all(
             origin is not None
@@ -112,7 +112,7 @@ class SecretScope:
         )
 
     def shows_in_git(self, form: bytes) -> bool:
-        """True if a value stands in the Application's Git. It counts only if `can_read` is true for its origins."""
+        """True if the value is in the Application's Git. It counts only if `can_read` is true for its origins."""
         if self.git is None:
             return False
         text = form.decode("utf-8", "replace")
@@ -133,10 +133,10 @@ def build_scope(
 ) -> SecretScope:
     """Return the scope of an Application: its project, and the namespaces that its project lets it deliver to.
 
-    A namespace that the project no longer permits stays in the scope if the Application delivered to it: by its
-    status, or if `is_delivered` finds its objects there. If the project cannot be read, all namespaces stay.
-    Namespaces of another cluster count only if Secrets of other clusters are known, too. `git`: words in the
-    manifests of the Application; `control`: the control namespace.
+    A namespace that the project no longer permits stays in the scope if the Application delivered to it: by its status,
+    or if `is_delivered` finds its objects there. If the project cannot be read, all namespaces stay. Namespaces of
+    another cluster count only if Secrets of other clusters are known, too. `git`: words in the manifests of the
+    Application; `control`: the control namespace.
     """
     spec, status = mapping(application.get("spec")), mapping(application.get("status"))
     place = mapping(spec.get("destination"))
@@ -166,8 +166,9 @@ def build_scope(
 def _readable_namespaces(
     application: Manifest, project: Project, namespaces: Iterable[str], control: str
 ) -> frozenset[str]:
-    """Return the namespaces that the Application may deliver Pods to now. None if syncs act as a service account,
-    whose rights are not known here. Raises ArgosyError."""
+    """Return the namespaces that the Application may deliver Pods to now. Empty if syncs impersonate a service account,
+    whose rights are not known here. Raises ArgosyError.
+    """
     app = read_application(application)
     if project.service_accounts or violations(project, app, control_namespace=control):
         return frozenset()
@@ -177,15 +178,18 @@ def _readable_namespaces(
 
 
 def _may_deliver(project: Project, destination: Destination) -> bool:
-    """True if the project permits the destination. Of another cluster the namespace decides: it has two names."""
+    """True if the project permits the destination. For another cluster only the namespace is compared: it has two
+    names.
+    """
     if destination.is_here:
         return permits_destination(project, Destination(*IN_CLUSTER, destination.namespace))
     return any(matches(entry.namespace, destination.namespace) for entry in project.destinations)
 
 
 def is_guessable(form: bytes) -> bool:
-    """True if a form, or a part of a value, is so short or plain that somebody could find it by trying. Of a whole
-    value use `is_guessable_value`: a part of a random one may be base64 of a text by chance."""
+    """True if a form, or a part of a value, is short or simple enough to be guessed. For a whole value use
+    `is_guessable_value`: a part of a random value may be base64 of a text by chance.
+    """
     text = form.decode("utf-8", "replace")
     spellings = [text, unquote(text), unescape(text)]
     for decode in (bytes.fromhex, base64.b64decode, base64.urlsafe_b64decode):
@@ -195,12 +199,12 @@ def is_guessable(form: bytes) -> bool:
 
 
 def find_guessable_forms(secret: Manifest) -> GuessableForms:
-    """Return all forms of those values of a Secret that can be guessed. The whole value decides about each form."""
+    """Return all forms of a Secret's guessable values. The whole value decides about each form."""
     return GuessableForms(form for text in values(secret).short if is_guessable_value(text) for form in forms(text))
 
 
 def is_guessable_value(value: str) -> bool:
-    """True if a whole value, or the text that it encodes as a whole, is short or plain."""
+    """True if a whole value, or the text that it encodes as a whole, is short or simple."""
     decoded = [data.decode("utf-8", "replace").strip() for data in _decode(value)]
     printable = [text for text in decoded if text.isprintable() and "\ufffd" not in text]
     return any(map(_is_short_or_plain, [value, unquote(value), unescape(value), *printable]))
@@ -215,7 +219,7 @@ def _decode(value: str) -> Iterator[bytes]:
 
 
 def unescape(text: str) -> str:
-    """Without the escapes of HTML, JSON and YAML, however often it was escaped."""
+    """Remove escapes of HTML, JSON and YAML, up to MAX_ESCAPES times."""
     for _ in range(MAX_ESCAPES):
         text = ESCAPE.sub(_escaped_character, html.unescape(text))
     return text
@@ -226,7 +230,7 @@ def _escaped_character(match: re.Match[str]) -> str:
 
 
 def _printable_texts(data: bytes) -> Iterator[str]:
-    """Yield the text of decoded bytes. A piece of a value may begin or end within a character, or with a newline."""
+    """Yield the text of decoded bytes. A part of a value may begin or end within a character, or with a newline."""
     for first in range(MAX_CUT_BYTES + 1):
         for last in range(MAX_CUT_BYTES + 1):
             with suppress(UnicodeDecodeError):
@@ -242,7 +246,7 @@ def _is_short_or_plain(text: str) -> bool:
 
 
 def find_origin(key: ResourceKey, cache: Cache, control: str) -> SecretOrigin | None:
-    """Return None if the object is gone."""
+    """Return where a secret value comes from; None if the object is gone."""
     found = cache.get(key)
     if found is None:
         return None
@@ -252,7 +256,7 @@ def find_origin(key: ResourceKey, cache: Cache, control: str) -> SecretOrigin | 
 
 
 def declared_project(secret: Manifest) -> str:
-    """argo: a repository or cluster may be declared for one project alone."""
+    """argo: a repository or cluster may be declared for one project only."""
     labels, data = mapping(mapping(secret.get("metadata")).get("labels")), mapping(secret.get("data"))
     encoded = data.get("project")
     if LABEL not in labels or not isinstance(encoded, str):
@@ -264,7 +268,7 @@ def declared_project(secret: Manifest) -> str:
 
 
 def _public_words(application: Manifest) -> Iterator[str]:
-    """Commits, paths, options and names of an Application: what stands in Git outside of its Secrets."""
+    """Yield commits, paths, options and names of an Application: texts in Git outside of its Secrets."""
     metadata, status = mapping(application.get("metadata")), mapping(application.get("status"))
     yield from (str(metadata.get(name) or "") for name in ("name", "namespace"))
     yield from _spec_words(mapping(application.get("spec")))
@@ -277,7 +281,7 @@ def _public_words(application: Manifest) -> Iterator[str]:
 
 
 def _spec_words(spec: Mapping[str, Any]) -> Iterator[str]:
-    """Options by an allow-list: a field that is not known may hold a value."""
+    """Yield options by an allow-list: an unknown field may hold a secret value."""
     yield from _option_texts(spec.get("project"))
     yield from _option_texts([mapping(spec.get("destination")).get(name) for name in ("server", "name", "namespace")])
     yield from _option_texts(mapping(spec.get("syncPolicy")).get("syncOptions"))
@@ -290,7 +294,7 @@ def _spec_words(spec: Mapping[str, Any]) -> Iterator[str]:
 
 def _option_texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
-        if "@" not in value or "://" not in value:  # an address may have a password in it
+        if "@" not in value or "://" not in value:  # a URL may contain a password
             yield value
     elif isinstance(value, list):
         for inner in value:

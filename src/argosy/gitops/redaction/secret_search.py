@@ -1,7 +1,7 @@
-"""All that is secret, found in one pass, whatever their number.
+"""Finds all known secret values in one pass over the data, whatever their number.
 
-In: Secrets as they come, change and go. Out: which of their forms some bytes hold. Never: collects again what did not
-change; keeps a long value: of that it keeps a few bytes of each block, and looks at the Secret for the rest.
+In: added, changed and deleted Secrets. Out: which of their forms occur in some bytes. Never: rebuilds forms of
+unchanged Secrets; keeps a long value: only a few bytes of each block, and the Secret for the rest.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from argosy.gitops.redaction.substring_index import count_common_prefix, list_fi
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 
-BLOCK_BYTES: Final = 32  # bytes that are kept of each block
-BLOCK_STEP_BYTES: Final = 256  # bytes from one block to the next
-MAX_BLOCKS: Final = 256  # of one value
-MAX_RELEASE_BLOCKS: Final = 8  # blocks of a release of Helm: packed, so nobody shows a piece of it
+BLOCK_BYTES: Final = 32  # bytes kept per block
+BLOCK_STEP_BYTES: Final = 256  # distance between blocks
+MAX_BLOCKS: Final = 256  # blocks per value
+MAX_RELEASE_BLOCKS: Final = 8  # a Helm release is compressed, so no part of it is shown
 
 Listing = Callable[[], Iterable[Manifest]]
 Origin = SecretOrigin | None  # None: unknown
@@ -36,7 +36,7 @@ class Block(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """Of one Secret: what it was when its needles were made."""
+    """State of one Secret when its needles were built."""
 
     version: object
     needles: tuple[bytes, ...]
@@ -44,18 +44,19 @@ class _Known(NamedTuple):
 
 
 def is_plain(origin: Origin) -> TypeGuard[SecretOrigin]:
-    """True if only its namespace tells an origin apart from others."""
+    """True if the origin is identified by its namespace alone."""
     return origin is not None and not origin.project and not origin.is_installation
 
 
 class _Owners:
-    """Origins of a value that several objects hold, with the number of objects. Each change is one operation, also if
-    a pull Secret is copied into thousands of namespaces."""
+    """Origins of a value that several objects hold, with the number of objects. Each change is O(1), even if a pull
+    Secret is copied into thousands of namespaces.
+    """
 
     __slots__ = ("by_namespace", "others")
 
     def __init__(self) -> None:
-        self.by_namespace: dict[str, int] = {}  # of origins that only their namespace tells apart
+        self.by_namespace: dict[str, int] = {}  # origins identified by their namespace alone
         self.others: dict[Origin, int] = {}
 
     def add(self, origin: Origin) -> None:
@@ -80,27 +81,28 @@ class _Owners:
 
 
 class Needles:
-    """Every fourth byte of some data begins a word; wherever a needle stands in it, one of its first four is one of
-    them. So all are looked for at once. May be asked by several threads."""
+    """Index of all search forms (needles). Every fourth byte of the data starts a word; wherever a needle occurs, one
+    of its first four bytes starts one of them, so all are searched at once. Thread-safe.
+    """
 
     def __init__(self, secrets: Listing, find_origin: FindOrigin = lambda key: None) -> None:
         self._secrets, self._find_origin = secrets, find_origin
         self._known: dict[ResourceKey, _Known] = {}
         self._came: dict[ResourceKey, Manifest | None] = {}
-        self._owners: dict[bytes, Origin | _Owners] = {}  # of each needle: where the value comes from
+        self._owners: dict[bytes, Origin | _Owners] = {}  # origins of each needle's value
         self._blocks: dict[bytes, Block] = {}
         self._by_word: dict[int, bytes | dict[bytes, None]] = {}
-        self._changes: dict[str, int] = {}  # by namespace: how often values came and went
-        self._other_changes = 0  # of values whose origin is more than a namespace
+        self._changes: dict[str, int] = {}  # by namespace: number of changes
+        self._other_changes = 0  # changes of values with other origins
         self._is_read = False
         self._lock = threading.Lock()
 
     def noticed(self, key: ResourceKey, secret: Manifest | None) -> None:
-        """It came, changed, or went (None)."""
+        """Record that a Secret was added, changed or deleted (None)."""
         self._came[key] = secret
 
     def read(self) -> None:
-        """Makes ready what is known so far."""
+        """Index the Secrets that are known so far."""
         with self._lock:
             self._renew()
 
@@ -109,9 +111,9 @@ class Needles:
         return len(self._owners)
 
     def near(self, data: bytes, words: set[int] | None = None) -> list[bytes]:
-        """Those that are in it, the longest first. `words`: those of the data, if they are known.
+        """Return the needles in the data, longest first. `words`: the words of the data, if known.
 
-        A text that has a part of a needle costs no pass over the data: that would tell that the part is right.
+        A text with a part of a needle costs no pass over the data: the time would reveal that the part is right.
         """
         if self._came or not self._is_read:
             self.read()
@@ -124,8 +126,9 @@ class Needles:
         return self._blocks.get(needle)
 
     def list_origins(self, needle: bytes, namespaces: Iterable[str]) -> list[Origin]:
-        """Return where the value of a needle comes from. Of origins that only their namespace tells apart, those in
-        `namespaces`: the work does not grow with the number of namespaces that share the value."""
+        """Return the origins of a needle's value. Of origins identified by their namespace, only those in `namespaces`:
+        the cost does not grow with the number of namespaces that share the value.
+        """
         with self._lock:
             if needle not in self._owners:
                 return []
@@ -133,7 +136,7 @@ class Needles:
             return owners.select(namespaces) if isinstance(owners, _Owners) else [owners]
 
     def is_plain_spelling(self, needle: bytes) -> bool:
-        """True if a needle is a value as it is, or escaped. Only of a value itself the base64 form is a needle, too."""
+        """True if a needle is a plain or escaped value: only for a value itself the base64 form is a needle, too."""
         text = needle.decode("utf-8", "replace")
         encoded = {base64.b64encode(spelling.encode("utf-8", "replace")) for spelling in (text, unescape(text))}
         with self._lock:
@@ -145,7 +148,7 @@ class Needles:
             self.read()
         return self._other_changes + sum(self._changes.get(name, 0) for name in namespaces)
 
-    # -- what is known -------------------------------------------------------------------------------------------
+    # -- index ---------------------------------------------------------------------------------------------------
 
     def _renew(self) -> None:
         if not self._is_read:
@@ -229,7 +232,7 @@ class Needles:
 
 
 def _places(form: bytes, long: Long) -> Iterator[int]:
-    """Where blocks begin; the last one ends the value."""
+    """Yield the start of each block; the last one ends at the end of the value."""
     most = MAX_RELEASE_BLOCKS if long.is_release else MAX_BLOCKS
     step = max(BLOCK_STEP_BYTES, len(form) // most)
     yield from range(0, len(form) - BLOCK_BYTES, step)
@@ -242,7 +245,7 @@ def _forms(long: Long) -> tuple[bytes, ...]:
 
 
 def run(block: Block, data: bytes, at: int) -> tuple[int, int]:
-    """How much of the data, around the place where a block was found, is of its value."""
+    """Return the range around a found block that belongs to its value."""
     whole = _forms(block.long)[block.form]
     before = count_common_prefix(whole[: block.at][::-1], data[max(0, at - block.at) : at][::-1])
     after = count_common_prefix(whole[block.at :], data[at : at + len(whole) - block.at])
@@ -254,14 +257,14 @@ def _some(known: bytes | dict[bytes, None]) -> Iterable[bytes]:
 
 
 def _key(secret: Mapping[str, Any], number: int) -> ResourceKey:
-    """One that has no name is known by its number."""
+    """Build the key of a Secret; one without a name is identified by its number."""
     metadata = secret.get("metadata")
     named = metadata if isinstance(metadata, Mapping) else {}
     return ResourceKey("", "Secret", str(named.get("namespace", "")), str(named.get("name", "")) or f"#{number}")
 
 
 def _version(secret: Mapping[str, Any]) -> object:
-    """By what the cluster calls it; where it has no such number, by what it is."""
+    """Return the uid and resourceVersion, or a hash of the content if there is none."""
     metadata = secret.get("metadata")
     named = metadata if isinstance(metadata, Mapping) else {}
     number, uid = named.get("resourceVersion"), named.get("uid")

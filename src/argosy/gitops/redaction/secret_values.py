@@ -1,7 +1,7 @@
-"""Which texts are secret: the values of Secrets, and what they hold where they are files of several values.
+"""Extracts the secret texts of a Secret: its values, and the values in files such as JSON or .env.
 
-In: a Secret. Out: texts, short and long. Never: a value so short, or of so few signs, that hiding it would hide
-something else; a field that is public by its name.
+In: a Secret. Out: texts, short and long. Never: a value so short or simple that masking it would mask other text; a
+field with a public name.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from urllib.parse import unquote
 import orjson
 
 LEAST: Final = 8  # characters
-LEAST_SIGNS: Final = 4  # different ones: a ruler of dashes is no secret
+LEAST_SIGNS: Final = 4  # distinct ones: a line of dashes is no secret
 LEAST_TOKEN: Final = 16
-LEAST_LINE: Final = 16  # of a value of several lines
-LONG: Final = 1 << 10  # characters; what is longer is looked for by its blocks
-MOST_TAKEN: Final = 1_000  # texts of one Secret that are looked for by themselves
-MOST_READ: Final = 1 << 20  # characters of a file that is taken apart
+LEAST_LINE: Final = 16  # per line of a multi-line value
+LONG: Final = 1 << 10  # characters; longer values are searched by blocks
+MOST_TAKEN: Final = 1_000  # texts per Secret
+MOST_READ: Final = 1 << 20  # characters of a file that is parsed
 RELEASE: Final = "helm.sh/release.v1"
 LABEL: Final = "argocd.argoproj.io/secret-type"
-# argo: fields of declared repositories and clusters that are no secrets
+# argo: fields of declared repositories and clusters that are not secret
 DECLARED: Final = {
     "url", "name", "server", "type", "project", "namespaces", "shard", "clusterResources", "insecure", "enableLfs",
     "enableOCI", "proxy", "noProxy", "username", "githubAppID", "githubAppInstallationID", "githubAppEnterpriseBaseUrl",
@@ -36,22 +36,22 @@ PUBLIC_LEAVES: Final = {
     "apiVersion", "command", "serverName", "caData", "certData", "awsClusterName", "roleARN", "name", "kind",
     "certificate-authority-data", "server", "current-context", "username", "user", "host", "hostname", "type",
 }  # fmt: skip
-# argo: of argocd-secret: times, and ids of tokens
+# argo: keys of argocd-secret: times, and token ids
 PUBLIC_ENDINGS: Final = ("Mtime", ".tokens")
-# `.env`, ini, properties, YAML: a name, a sign, a value; also several of them on one line, as of a connection
+# `.env`, ini, properties, YAML: `name = value`; also several on one line, as in a connection string
 _NAMED: Final = re.compile(r"""^[\s\-]*(?:export\s+)?["']?([\w.\-/]+)["']?\s*[=:](?!//)\s*(\S.*)$""")
 _JOINED: Final = re.compile(r"(?:^|[;&,\s])([\w.\-]+)=([^;&,\s]+)")
 _IN_ADDRESS: Final = re.compile(r"://([^/\s@]+)@")
 
 
 class Long(NamedTuple):
-    """A value of many letters, as the cluster keeps it."""
+    """A long value, base64-encoded as in the cluster."""
 
     encoded: str
     is_release: bool = False
 
     def forms(self) -> Iterator[bytes]:
-        """As it is, and as base64."""
+        """Yield the value as base64 and decoded."""
         yield from ({self.encoded.encode(), self.plain()})
 
     def plain(self) -> bytes:
@@ -65,7 +65,7 @@ class Values(NamedTuple):
 
 
 def values(secret: Mapping[str, Any]) -> Values:
-    """All that is secret in it."""
+    """Extract all secret texts of a Secret."""
     short: dict[str, None] = {}
     long: list[Long] = []
     is_release = secret.get("type") == RELEASE
@@ -73,7 +73,7 @@ def values(secret: Mapping[str, Any]) -> Values:
         if len(encoded) > LONG:
             long.append(Long(encoded, is_release))
             if is_release:
-                continue  # packed: nothing in it can be read
+                continue  # compressed: nothing in it is readable
         if text is None:
             short[encoded.strip()] = None
             continue
@@ -84,7 +84,7 @@ def values(secret: Mapping[str, Any]) -> Values:
 
 
 def _fields(secret: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
-    """As the cluster keeps it, and as a text where it is one."""
+    """Yield each value as stored, and decoded if it is text."""
     metadata = secret.get("metadata")
     labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
     is_declared = isinstance(labels, Mapping) and LABEL in labels
@@ -92,7 +92,7 @@ def _fields(secret: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
     for name, encoded in data.items() if isinstance(data, Mapping) else ():
         if not isinstance(encoded, str) or name in CERTIFICATES or str(name).endswith(PUBLIC_ENDINGS):
             continue
-        if is_declared and name in DECLARED:  # public, but for a password in an address
+        if is_declared and name in DECLARED:  # public, except for a password in a URL
             yield from ((each, each) for each in in_address(_text(encoded) or ""))
             continue
         yield encoded, _text(encoded)
@@ -102,7 +102,7 @@ def _fields(secret: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
 
 
 def in_address(text: str) -> list[str]:
-    """Passwords of addresses, and tokens that stand in place of a name."""
+    """List passwords in URLs, and tokens used as user names."""
     found = (each.partition(":") for each in _IN_ADDRESS.findall(text))
     told = (password or (user if len(user) >= LEAST_TOKEN else "") for user, _, password in found)
     return [form for each in told if each for form in dict.fromkeys((each, unquote(each)))]
@@ -124,7 +124,7 @@ def _text(encoded: str) -> str | None:
 
 
 def _inside(text: str) -> Iterator[str]:
-    """The value itself, and each that it is made of: leaves of JSON, lines, what a line gives a name."""
+    """Yield the value itself and its parts: JSON leaves, lines, and values of named lines."""
     yield text
     if len(text) > MOST_READ:
         return

@@ -1,10 +1,10 @@
-"""Replaces texts in an answer, with work that does not depend on how long or how many the texts are.
+"""Replaces texts in a response, at a cost that does not depend on the length or number of the texts.
 
-In: pairs of a text and its replacement, and data. Out: the data with the replacements, in all the forms of the texts.
-Never: a pass over the data for a text that is not in it; a time that tells how long a text is.
+In: pairs of a text and its replacement, and data. Out: the data with the replacements, in all encoded forms. Never: a
+pass over the data for a text that is not in it; a run time that reveals the length of a text.
 
 All texts are looked up at once in the set of the data's words. Only those whose words are all there are searched for.
-Of a text that may be cut, the first characters are searched for, and what follows them is compared there.
+For a text that may be cut off, the first characters are searched, and the following ones compared there.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from urllib.parse import quote
 from argosy.gitops.redaction.secret_encodings import list_forms
 from argosy.gitops.redaction.substring_index import MIN_TEXT_BYTES, count_common_prefix, list_first_words, may_contain
 
-MIN_CUT_CHARACTERS: Final = 7  # characters: of a commit, pages show as many
+MIN_CUT_CHARACTERS: Final = 7  # length of a short commit on pages
 ANCHOR_BYTES: Final = MIN_TEXT_BYTES
-MAX_PASSES: Final = 8  # over the data, one for each text; more texts than that are searched for at once
+MAX_PASSES: Final = 8  # passes over the data, one per text; more texts are searched with one pattern
 
 
 class StandIn(NamedTuple):
@@ -32,16 +32,17 @@ class StandIn(NamedTuple):
 
 
 class Substitutions:
-    """Replacements of texts, in the same forms, and of texts whose end is cut off, as pages cut it."""
+    """Replacements of texts in all encoded forms, and of texts that a page cuts off."""
 
     def __init__(self, pairs: Iterable[StandIn] = (), padding_text: str = "") -> None:
-        """`padding_text`: the longest text of which one of the pairs may be a part. What stands around the pair costs
-        as much as if it were in the pair: each of its characters that is escaped makes more forms."""
+        """`padding_text`: the longest text that may contain one of the pairs. The text around a pair costs as much as
+        if it were in the pair: each escaped character adds forms.
+        """
         self._texts: dict[bytes, _TextsOfAnchor] = {}  # by anchor
-        self._searched: dict[int, set[bytes]] = {}  # by word: what is searched for
+        self._searched: dict[int, set[bytes]] = {}  # by word: forms to search for
         for text, sent in pairs:
             self._add(StandIn(text, sent))
-            self._add(StandIn(text.lower(), sent.lower()))  # also if it is the same: the work does not tell
+            self._add(StandIn(text.lower(), sent.lower()))  # also if equal, so that the cost reveals nothing
         if padding_text:
             self._pad(padding_text)
 
@@ -65,7 +66,7 @@ class Substitutions:
         return self._texts.setdefault(text[:ANCHOR_BYTES], _TextsOfAnchor())
 
     def _pad(self, padding_text: str) -> None:
-        """Do the work of the forms that the text has, and that the pairs have not."""
+        """Do the work for forms that the padding text has and the pairs do not have."""
         count, data = sum(len(texts.forms) for texts in self._texts.values()), padding_text.encode("utf-8", "replace")
         data = data.ljust(ANCHOR_BYTES)
         for _ in range(count, len({form for _, form in list_forms(padding_text)})):
@@ -77,9 +78,9 @@ class Substitutions:
             self._searched.setdefault(word, set()).add(text)
 
     def apply(self, data: bytes, words: set[int]) -> bytes:
-        """Return the data with the replacements. `words` are those of the data.
+        """Return the data with the replacements. `words`: the words of the data.
 
-        Each step finds one text and goes on behind it, so there are fewer steps than bytes, whatever the texts are.
+        Each step finds one text and continues behind it, so there are fewer steps than bytes, whatever the texts are.
         """
         find_next = _build_search(data, [text for text in self._list_candidates(words) if may_contain(words, text)])
         pieces, done, place = list[bytes](), 0, find_next(0)
@@ -99,12 +100,13 @@ class Substitutions:
 
 
 class _TextsOfAnchor:
-    """Texts that begin with the same anchor. The number of steps to find the one that stands at a place grows with the
-    logarithm of how many they are: one question can have hundreds of spellings of a text."""
+    """Texts with the same anchor. Finding the one at a position takes logarithmic time in their number: one request can
+    have hundreds of spellings of a text.
+    """
 
     def __init__(self) -> None:
-        self.forms: dict[bytes, bytes] = {}  # with the replacement of each
-        self.cuts: dict[bytes, StandIn] = {}  # texts that may be cut
+        self.forms: dict[bytes, bytes] = {}  # form -> replacement
+        self.cuts: dict[bytes, StandIn] = {}  # texts that may be cut off
 
     @cached_property
     def _sorted_forms(self) -> list[bytes]:
@@ -116,12 +118,12 @@ class _TextsOfAnchor:
 
     @cached_property
     def _longest(self) -> tuple[int, int]:
-        """Bytes of the longest form, and of the longest text that may be cut."""
+        """Length in bytes of the longest form, and of the longest text that may be cut off."""
         return max(map(len, self.forms), default=0), max(map(len, self.cuts), default=0)
 
     @cached_property
     def _beginnings(self) -> dict[bytes, bytes]:
-        """By form: the longest other form that it begins with, if there is one."""
+        """Maps a form to the longest other form that is a prefix of it."""
         beginnings, open_forms = dict[bytes, bytes](), list[bytes]()
         for form in self._sorted_forms:
             while open_forms and not form.startswith(open_forms[-1]):
@@ -132,7 +134,7 @@ class _TextsOfAnchor:
         return beginnings
 
     def match(self, data: bytes, place: int) -> tuple[int, bytes] | None:
-        """Return the length of the longest text at a place of the data, and its replacement."""
+        """Return the length of the longest text at a position of the data, and its replacement."""
         longest_form, longest_cut = self._longest
         ahead = data[place : place + max(longest_form, longest_cut)]
         form = self._find_form(ahead)
@@ -144,8 +146,9 @@ class _TextsOfAnchor:
         return cut
 
     def _find_form(self, ahead: bytes) -> bytes | None:
-        """Return the longest form that the bytes begin with. The last form that is not after them in the order of the
-        alphabet is that form, or begins with it."""
+        """Return the longest form that is a prefix of the bytes: the last form that sorts not after them, or a prefix
+        of that form.
+        """
         number = bisect_right(self._sorted_forms, ahead)
         form = self._sorted_forms[number - 1] if number else None
         while form is not None and not ahead.startswith(form):
@@ -153,8 +156,9 @@ class _TextsOfAnchor:
         return form
 
     def _find_cut(self, ahead: bytes) -> tuple[int, bytes] | None:
-        """Return the length of the longest beginning of a text, and its replacement. The texts that have the most in
-        common with the bytes are next to them in the order of the alphabet."""
+        """Return the length of the longest cut-off text, and its replacement. The texts with the longest common prefix
+        are neighbours of the bytes in sort order.
+        """
         number = bisect_right(self._sorted_cuts, ahead)
         cuts = self._sorted_cuts[max(0, number - 1) : number + 1]
         if not cuts:
@@ -168,8 +172,7 @@ class _TextsOfAnchor:
 
 
 def _build_search(data: bytes, texts: list[bytes]) -> Callable[[int], int]:
-    """Return a function that finds the first place of any of the texts from a place on, or -1. The places that are
-    asked for must not decrease."""
+    """Return a function that finds the next position of any of the texts, or -1. Start positions must not decrease."""
     if len(texts) > MAX_PASSES:
         pattern = re.compile(_build_pattern(texts))
         return lambda start: match.start() if (match := pattern.search(data, start)) else -1
@@ -190,7 +193,7 @@ def _build_search(data: bytes, texts: list[bytes]) -> Callable[[int], int]:
 
 
 def _build_pattern(texts: Iterable[bytes], depth: int = ANCHOR_BYTES) -> bytes:
-    """Return a pattern of any of the texts, in which each of the first bytes is compared once for all of them."""
+    """Return a pattern of all texts, in which each of the first bytes is compared once for all of them."""
     if not depth:
         return b"(?:%s)" % b"|".join(map(re.escape, sorted(set(texts), key=len)))
     rests: dict[bytes, list[bytes]] = {}  # by the first byte
