@@ -1,6 +1,7 @@
-"""What the object says that an Application names as the cause of its health.
+"""Explains an Application's health with the message of the object that it names as the cause.
 
-In: an Application's message, what lives. Out: a sentence that helps, or the message as it was. Never: judges anything.
+In: an Application's health message, live objects. Out: a more specific sentence, or the message as it was. Never:
+assesses anything.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ NAMED: Final = re.compile(
 
 
 def told(live: Get, why: str) -> str:
-    """argo: it only names the object; that one knows more."""
+    """argo: the message only names the object; the object itself has the details."""
     found = NAMED.match(why)
     if found is None:
         return why

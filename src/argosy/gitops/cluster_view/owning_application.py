@@ -1,7 +1,7 @@
-"""Which Application a live object belongs to.
+"""Finds the Application that owns a live object.
 
-In: a manifest, a cache. Out: the Application's manifest, or None. Never: believes the mark on an object alone: the
-Application must list it, or anybody could write themselves into another one's.
+In: a manifest, a cache. Out: the Application's manifest, or None. Never: trusts the tracking mark alone: the
+Application must list the object, or anyone could claim to belong to another Application.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ APPLICATION: Final = GroupKind("argoproj.io", "Application")
 
 
 def owner_of(manifest: Manifest, cache: Cache, tracking: Tracking, control: str) -> Manifest | None:
-    """argo: outside of the control namespace an instance is called NAMESPACE_NAME."""
+    """argo: outside of the control namespace an instance is named NAMESPACE_NAME."""
     instance = owner(manifest, tracking)
     if not instance:
         return None
@@ -28,7 +28,7 @@ def owner_of(manifest: Manifest, cache: Cache, tracking: Tracking, control: str)
 
 
 def keys_of(app: Manifest) -> set[ResourceKey]:
-    """All that its status lists."""
+    """List the keys of all objects in the Application's status."""
     found = set()
     for each in mapping(app.get("status")).get("resources") or ():
         row = mapping(each)

@@ -1,7 +1,6 @@
-"""Applications after a change of settings: which must look again, whether they did, how they fare.
+"""Refreshes Applications after a change of settings, waits for it, and shows their state.
 
-In: a cluster, a namespace, kinds. Out: names and a table. Never: waits for an application that nobody refreshes longer
-than it was told.
+In: a cluster, a namespace, kinds. Out: names and a table. Never: waits longer than the timeout.
 """
 
 from __future__ import annotations
@@ -19,19 +18,19 @@ from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, annotation
 
 REFRESH: Final = "argocd.argoproj.io/refresh"
-ENVIRONMENTS: Final = ("dev", "staging", "production", "prod")  # in the order in which a change goes through them
+ENVIRONMENTS: Final = ("dev", "staging", "production", "prod")  # in promotion order
 HEADINGS: Final = ("NAME", "SYNC STATUS", "HEALTH STATUS")
 
 
 @dataclass(frozen=True)
 class Refreshed:
     asked: tuple[str, ...] = ()
-    gone: tuple[str, ...] = ()  # deleted meanwhile
+    gone: tuple[str, ...] = ()  # deleted in the meantime
     forbidden: tuple[str, ...] = ()
 
 
 async def applications(cluster: ClusterReader, namespace: str) -> Sequence[Manifest]:
-    """Nothing where the kind is not served."""
+    """List Applications; empty if the kind is not served."""
     try:
         return (await cluster.list(APPLICATION, namespace=namespace)).items
     except ClusterError as error:
@@ -41,7 +40,7 @@ async def applications(cluster: ClusterReader, namespace: str) -> Sequence[Manif
 
 
 async def applications_to_show(cluster: ClusterReader, namespace: str) -> Sequence[Manifest]:
-    """In the order that people read them in; nothing where they may not be seen: what was done before stays done."""
+    """List Applications in display order; empty if they may not be read, because earlier steps are already done."""
     try:
         return sorted(await applications(cluster, namespace), key=_place)
     except Forbidden:
@@ -49,7 +48,7 @@ async def applications_to_show(cluster: ClusterReader, namespace: str) -> Sequen
 
 
 def _place(application: Manifest) -> tuple[str, int, str]:
-    """By product, then by environment, as the end of the name says it."""
+    """Sort by product, then by environment, from the end of the name."""
     name = str(application["metadata"]["name"])
     product, _, end = name.rpartition("-")
     return (product, ENVIRONMENTS.index(end), name) if product and end in ENVIRONMENTS else (name, -1, name)
@@ -60,13 +59,13 @@ def table_of(found: Sequence[Manifest]) -> Table:
 
 
 def statuses(application: Manifest) -> tuple[str, str]:
-    """Sync and health; a dash for what is not known yet."""
+    """Return sync and health status; a dash if unknown."""
     status = application.get("status") or {}
     return (status.get("sync") or {}).get("status") or "-", (status.get("health") or {}).get("status") or "-"
 
 
 def is_status_of_its_sources(application: Manifest) -> bool:
-    """Whether what is told was compared with the sources that it names now; True where nothing is told yet."""
+    """True if the status was compared with the current sources, or if there is no comparison yet."""
     compared = ((application.get("status") or {}).get("sync") or {}).get("comparedTo")
     return not compared or _sources(compared) == _sources(application.get("spec") or {})
 
@@ -78,7 +77,7 @@ def _sources(holder: Manifest) -> list[tuple[str, ...]]:
 
 
 def affected(found: Sequence[Manifest], kinds: Collection[GroupKind]) -> list[Manifest]:
-    """Those that have one of these kinds, and those of which nobody knows yet what they have."""
+    """List Applications that have one of these kinds, and those without listed resources."""
     return [each for each in found if not (resources := _resources(each)) or resources & set(kinds)]
 
 
@@ -88,7 +87,7 @@ def _resources(application: Manifest) -> set[GroupKind]:
 
 
 async def refresh(cluster: Cluster, found: Sequence[Manifest]) -> Refreshed:
-    """Ask Argo CD to read and judge each of them anew."""
+    """Request a hard refresh of each Application from Argo CD."""
     asked, gone, forbidden = [], [], []
     for each in found:
         name = each["metadata"]["name"]
@@ -106,7 +105,7 @@ async def refresh(cluster: Cluster, found: Sequence[Manifest]) -> Refreshed:
 
 
 async def settle(cluster: ClusterReader, namespace: str, names: Sequence[str], seconds: float) -> bool:
-    """Whether Argo CD took up every refresh in time: it removes the annotation when it does."""
+    """Return True if Argo CD took up every refresh in time: it then removes the annotation."""
 
     def taken_up(found: Named) -> bool:
         return not any(name in found and annotation(found[name], REFRESH) for name in names)

@@ -1,6 +1,6 @@
-"""Where an Argo CD keeps its settings in this cluster: in an ArgoCD resource, or in argocd-cm itself.
+"""Finds where an Argo CD in this cluster keeps its settings: in an ArgoCD resource, or in argocd-cm.
 
-In: a cluster, and perhaps a namespace and a name. Out: the Installation. Never: takes one of several; writes.
+In: a cluster, and optionally a namespace and a name. Out: the Installation. Never: chooses one of several; writes.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ ARGOCD: Final = GroupKind("argoproj.io", "ArgoCD")
 APPLICATION: Final = GroupKind("argoproj.io", "Application")
 CONFIG_MAP: Final = GroupKind("", "ConfigMap")
 SETTINGS: Final = "argocd-cm"
-USUAL: Final = "openshift-gitops"  # argo: the name of the instance and of its namespace in OpenShift GitOps
+USUAL: Final = "openshift-gitops"  # argo: name of the instance and its namespace in OpenShift GitOps
 PLAIN_NAMESPACE: Final = "argocd"
 
 
 class NotInstalled(UserError):
-    """There is no such Argo CD; the answer is no, and nothing was changed."""
+    """No such Argo CD; nothing was changed."""
 
 
 @dataclass(frozen=True)
 class Installation:
-    """One Argo CD. With an operator, the resource `name` is the place for settings; without one, argocd-cm is."""
+    """One Argo CD. With an operator, settings go into the ArgoCD resource `name`; otherwise into argocd-cm."""
 
     namespace: str
     name: str = ""
@@ -38,18 +38,19 @@ class Installation:
 
     @property
     def key(self) -> ResourceKey:
-        """What to write to."""
+        """The object to write to."""
         return ResourceKey(*ARGOCD, self.namespace, self.name) if self.is_operated else self.settings
 
     @property
     def settings(self) -> ResourceKey:
-        """What Argo CD reads."""
+        """The ConfigMap that Argo CD reads."""
         return ResourceKey(*CONFIG_MAP, self.namespace, SETTINGS)
 
 
 async def find_argocd(cluster: ClusterReader, namespace: str = "", name: str = "") -> Installation:
-    """With a name, that resource; else the only one of the namespace or cluster, the usual one first; else a plain
-    argocd-cm that belongs to no resource."""
+    """Return the named resource; else the only one of the namespace or cluster, the OpenShift default first; else a
+    plain argocd-cm that no resource owns.
+    """
     if name:
         place = namespace or USUAL
         if await _get(cluster, ResourceKey(*ARGOCD, place, name)) is None:
@@ -66,7 +67,7 @@ async def find_argocd(cluster: ClusterReader, namespace: str = "", name: str = "
             names = ", ".join(f"{key.namespace}/{key.name}" for key in several)
             where = f"namespace {namespace}" if namespace else "this cluster"
             what = f"{where} has {len(several)} ArgoCD resources ({names})"
-            raise UserError(f"{what}; name one with --namespace and --name")
+            raise UserError(f"{what}; choose one with --namespace and --name")
 
 
 async def _plain(cluster: ClusterReader, namespace: str) -> Installation:
@@ -83,12 +84,12 @@ def _is_owned(settings: Manifest) -> bool:
 
 
 def _not_found(namespace: str, name: str) -> NotInstalled:
-    advice = "name yours with --namespace and --name, or log in to the cluster that has it"
+    advice = "choose yours with --namespace and --name, or log in to its cluster"
     return NotInstalled(f"ArgoCD CR '{name}' not found in namespace '{namespace}'; {advice}")
 
 
 async def _get(cluster: ClusterReader, key: ResourceKey) -> Manifest | None:
-    """None where the kind is not served, too."""
+    """Return the object; None also if the kind is not served."""
     try:
         return await cluster.get(key)
     except ClusterError as error:
@@ -103,7 +104,7 @@ async def _resources(cluster: ClusterReader, namespace: str) -> list[ResourceKey
     except Forbidden:
         if namespace:
             raise
-        return []  # may not look everywhere: then there is only what was named
+        return []  # no permission for all namespaces: only the named one counts
     except ClusterError as error:
         if error.code == 404:
             return []

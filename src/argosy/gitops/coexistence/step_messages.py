@@ -1,6 +1,6 @@
-"""What steps have to say: lines and tables.
+"""Output of multi-step commands: lines and tables.
 
-In: words. Out: the same, in the forms that every command of this room uses. Never: prints.
+In: texts. Out: values that every multi-step command prints alike. Never: prints.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Table:
 
 Said = str | Table
 Tell = Callable[[Said], None]
-Ask = Callable[[str], str]  # a question in; what was typed, empty at the end of input
+Ask = Callable[[str], str]  # question -> answer; empty at the end of input
 
 
 def banner(title: str) -> list[str]:

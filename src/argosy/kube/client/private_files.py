@@ -1,7 +1,7 @@
-"""Writes files that only their owner may read: keys, tokens and what a sandbox keeps.
+"""Writes files that only their owner may read: keys, tokens and sandbox data.
 
-In: a path and bytes. Out: the file, whole. Never: half a file, even if the power fails; a
-file that others may read.
+In: a path and bytes. Out: the complete file. Never: a partial file, even after a power failure; a file that others may
+read.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _write_private(file: Path, data: bytes) -> None:
     part.unlink(missing_ok=True)
     handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(handle, "wb") as out:
-        os.fchmod(handle, 0o600)  # whatever the umask takes away
+        os.fchmod(handle, 0o600)  # independent of the umask
         out.write(data)
         out.flush()
         os.fsync(handle)

@@ -1,7 +1,7 @@
-"""Add-ons on a real cluster: run until the end, in one process of all that would.
+"""Runs add-ons on a real cluster, in one process at a time.
 
-In: add-ons, a cluster. Out: running controllers. Never: what only an embedded cluster can bear; a kind changed that
-somebody else installed and that we may not touch.
+In: add-ons, a cluster. Out: running controllers. Never: runs add-ons for embedded clusters only; changes an installed
+CRD without permission.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ LEASE: Final = "argosy-addons"
 
 
 def chosen_addons(names: str, *, is_embedded: bool) -> list[AddOn]:
-    """Raises UserError for those that play what a real cluster does by itself."""
+    """Load the add-ons. Raises UserError for those that simulate parts of a real cluster."""
     found = load_addons(names)
     for each in found:
         if each.embedded_only and not is_embedded:
-            raise UserError(f"{each.name} plays what a real cluster does itself; leave it out", where="--addons")
+            raise UserError(f"{each.name} simulates a part that a real cluster has; omit it", where="--addons")
     return found
 
 
@@ -36,7 +36,7 @@ async def work(
     elects: bool,
     stands: Callable[[Election], None] = lambda election: None,
 ) -> None:
-    """Ends by being cancelled, or by an error. `stands`: see `lead`."""
+    """Run the add-ons until cancelled or failed. `stands`: see `run_as_leader`."""
 
     async def duty() -> None:
         ended = asyncio.Event()

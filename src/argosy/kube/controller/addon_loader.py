@@ -1,6 +1,6 @@
-"""Add-ons: found by their entry points, prepared, and run until the end.
+"""Loads add-ons from entry points, prepares and runs them.
 
-In: names as people type them, a cluster. Out: running controllers. Never: knows what an add-on does.
+In: add-on names, a cluster. Out: running controllers. Never: knows what an add-on does.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from argosy.kube.objects import Manifest, key_of
 GROUP: Final = "argosy.addons"
 MANAGER: Final = "argosy-addons"
 SERVED_SECONDS: Final = 10.0
-GRACE: Final = 1.0  # seconds that a step which has begun has to end; what is broken off is done after the next start
+GRACE: Final = 1.0  # seconds that a running step has to finish; an interrupted one is repeated after the next start
 
 
 def load_addons(chosen: str) -> list[AddOn]:
-    """The add-ons of a list such as `notebooks,argocd_operator=plain`."""
+    """Load the add-ons of a list such as `notebooks,argocd_operator=plain`."""
     known = {point.name: point for point in entry_points(group=GROUP)}
     wanted = [part.strip().partition("=") for part in chosen.split(",") if part.strip()]
     names = [name for name, _, _ in wanted]
     if twice := next((name for name in names if names.count(name) > 1), None):
-        raise UserError(f"{twice} is named twice; name each add-on once", where="--addons")
+        raise UserError(f"add-on {twice} is listed twice; list each add-on once", where="--addons")
     return [_made(known, name, variant) for name, _, variant in wanted]
 
 
 def described(chosen: str = "") -> dict[str, str]:
-    """What each of these plays, in a sentence; of all that are installed where none is chosen."""
+    """Describe each of these add-ons in a sentence; all installed ones if none is given."""
     wanted = chosen or ",".join(sorted({point.name for point in entry_points(group=GROUP)}))
     found: dict[str, str] = {}
     for each in filter(None, wanted.split(",")):
@@ -51,15 +51,15 @@ def _made(known: dict[str, EntryPoint], name: str, variant: str) -> AddOn:
     point = known.get(name)
     if point is None:
         near = difflib.get_close_matches(name, known, n=1)
-        names = ", ".join(sorted(known)) or "none is installed"
+        names = ", ".join(sorted(known)) or "none installed"
         hint = f"did you mean {near[0]}?" if near else f"choose among: {names}"
-        raise UserError(f"there is no add-on {name}; {hint}", where="--addons")
+        raise UserError(f"add-on {name} not found; {hint}", where="--addons")
     try:
         made = point.load()(variant)
     except ImportError as error:
-        raise UserError(f"add-on {name} cannot be loaded ({error}); install it again", where="--addons") from error
+        raise UserError(f"add-on {name} cannot be loaded ({error}); reinstall it", where="--addons") from error
     if not isinstance(made, AddOn):
-        raise UserError(f"{point.value} makes no AddOn; ask its author", where=f"add-on {name}")
+        raise UserError(f"{point.value} does not return an AddOn; contact its author", where=f"add-on {name}")
     return made
 
 
@@ -67,9 +67,9 @@ def _made(known: dict[str, EntryPoint], name: str, variant: str) -> AddOn:
 async def running(
     addons: Sequence[AddOn], cluster: Cluster, on_failure: Callable[[], None], folder: Path | None = None
 ) -> AsyncIterator[None]:
-    """Their kinds and first objects are there when this begins; their controllers run until it ends.
+    """Create kinds and first objects, then run the controllers until the context ends.
 
-    `folder` is for what runs beside them; without one, nothing does.
+    `folder`: for background services; without one, none are run.
     """
     if not addons:
         yield
@@ -99,7 +99,7 @@ def _performing(addons: Sequence[AddOn], cluster: Cluster) -> contextlib.Abstrac
 async def _working(addons: Sequence[AddOn], cluster: Cluster, on_failure: Callable[[], None]) -> AsyncIterator[None]:
     controllers = [each for addon in addons for each in addon.controllers]
     work = asyncio.create_task(run(controllers, cluster, grace=GRACE), name="add-ons")
-    work.add_done_callback(lambda _: on_failure())  # they never end by themselves
+    work.add_done_callback(lambda _: on_failure())  # they never end normally
     try:
         yield
     finally:
@@ -120,7 +120,7 @@ async def _prepare(addon: AddOn, cluster: Cluster) -> None:
 
 
 async def _define(definition: Manifest, cluster: Cluster) -> None:
-    """Who may not define kinds takes the one that somebody else installed."""
+    """Apply a CRD; if that is forbidden, accept one that is already installed."""
     try:
         await cluster.apply(definition, manager=MANAGER, force=True)
     except Forbidden:
@@ -130,7 +130,7 @@ async def _define(definition: Manifest, cluster: Cluster) -> None:
 
 
 async def _make(manifest: Manifest, cluster: Cluster) -> None:
-    """Create it unless it is there. A kind that was defined just now may need a moment until it is served."""
+    """Create the object unless it exists. A kind that was just defined may need a moment until it is served."""
     async with asyncio.timeout(SERVED_SECONDS):
         while True:
             try:

@@ -1,6 +1,7 @@
-"""What must change in a live manifest, as a merge patch and as sentences.
+"""Computes the changes to a live manifest, as a merge patch and as sentences.
 
-In: live and desired. Out: a patch, or None; sentences about it. Never: touches a field that nobody asked about.
+In: live and desired. Out: a patch, or None; sentences about it. Never: changes a field that is not in the desired
+state.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from typing import Any, Final
 from argosy.kube.objects import Manifest
 from argosy.kube.patch.merge_patch import diff
 
-LONGEST: Final = 60  # letters that are told as they are
-MOST: Final = 240  # letters of what is added, removed, or differs
-AROUND: Final = 16  # letters before and after what differs
+LONGEST: Final = 60  # characters shown without shortening
+MOST: Final = 240  # characters of an added, removed or changed text
+AROUND: Final = 16  # characters of context around a difference
 _NOTHING: Final = object()
 
 
 def update(live: Any, asked: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The merge patch that makes live hold all that is asked; a None in `asked` means that it must not be there."""
+    """Return the merge patch that makes live contain everything in `asked`; a None in `asked` means absent."""
     patch = _patch(live if isinstance(live, Mapping) else {}, asked)
     return patch or None
 
@@ -42,7 +43,7 @@ def _patch(live: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def replacement(live: Manifest, desired: Manifest, whole: str) -> dict[str, Any] | None:
-    """As `update`, and the field `whole` holds nothing but what is desired."""
+    """Like `update`, but the field `whole` is replaced: it holds only what is desired."""
     metadata = {name: given for name in ("labels", "annotations") if (given := desired["metadata"].get(name))}
     patch = update(live, {"metadata": metadata}) or {}
     if inner := diff(live.get(whole) or {}, desired.get(whole) or {}):
@@ -50,11 +51,11 @@ def replacement(live: Manifest, desired: Manifest, whole: str) -> dict[str, Any]
     return patch or None
 
 
-# -- in sentences -----------------------------------------------------------------------------------------------------
+# -- sentences --------------------------------------------------------------------------------------------------------
 
 
 def sentences(live: Mapping[str, Any], patch: Mapping[str, Any], place: str = "") -> Iterator[str]:
-    """One a field, down to what differs: what it was, and what it will be."""
+    """Yield one sentence per changed field: the old and the new value."""
     for name, value in patch.items():
         path = f"{place}.{name}" if place else name
         found = live.get(name) if isinstance(live, Mapping) else None
@@ -76,7 +77,7 @@ def _of_values(found: Any, value: Any, path: str) -> Iterator[str]:
 
 
 def _of_lists(found: list[Any], value: list[Any], path: str) -> Iterator[str]:
-    """Short ones of words whole; of others each element that differs, by its place in what is there now."""
+    """Describe short plain lists whole; of others each changed element, by its current index."""
     texts = _texts(found, value)
     if _is_plain(found) and _is_plain(value) and max(map(len, texts)) <= LONGEST:
         yield f"{path}: {texts[0]} → {texts[1]}"
@@ -105,13 +106,13 @@ def _is_plain(values: Iterable[Any]) -> bool:
 
 
 def _texts(found: Any, value: Any) -> tuple[str, str]:
-    """With quotes where nothing else tells them apart: "1" and 1."""
+    """Format both values, as JSON if they would look alike, such as "1" and 1."""
     texts = _text(found), _text(value)
     return texts if texts[0] != texts[1] else (_json(found), _json(value))
 
 
 def _text(value: Any) -> str:
-    """Words as they are, a list of words with commas, all else as JSON."""
+    """Format a string as it is, a plain list with commas, anything else as JSON."""
     if isinstance(value, str) and value and value.isprintable():
         return value
     if isinstance(value, list) and value and _is_plain(value):
@@ -128,12 +129,12 @@ def _clipped(text: str) -> str:
 
 
 def _alike(found: str, value: str) -> int:
-    """Letters that both begin with."""
+    """Return the length of the common prefix."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(found, value, strict=False)))
 
 
 def _clipped_around(found: str, value: str) -> tuple[str, str]:
-    """Of long ones what differs, and a little before and after it."""
+    """Shorten long texts to the difference, with a little context."""
     if max(len(found), len(value)) <= LONGEST:
         return found, value
     before = _alike(found, value)

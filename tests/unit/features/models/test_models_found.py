@@ -34,9 +34,9 @@ class Shelf:
     ("name", "namespace", "said"),
     [
         ("prod-chat", "", "there is no model prod-chat yet: production brings it; argosy app sync production"),
-        ("prod-chat", "dev", "there is no model prod-chat in namespace dev; did you mean dev-chat?"),
-        ("dev-chat", "other", "there is no model dev-chat in namespace other; see which there are: argosy model list"),
-        ("dev-chatt", "", "there is no model dev-chatt; did you mean dev-chat?"),
+        ("prod-chat", "dev", "model prod-chat not found in namespace dev; did you mean dev-chat?"),
+        ("dev-chat", "other", "model dev-chat not found in namespace other; list them: argosy model list"),
+        ("dev-chatt", "", "model dev-chatt not found; did you mean dev-chat?"),
     ],
 )
 async def test_a_model_that_is_not_there_is_told_with_the_way_to_it(name: str, namespace: str, said: str) -> None:

@@ -82,9 +82,9 @@ async def test_a_variant_stands_after_the_name() -> None:
 @pytest.mark.parametrize(
     ("chosen", "said"),
     [
-        ("thing", "there is no add-on thing; did you mean things?"),
-        ("x", "there is no add-on x; choose among: broken, things"),
-        ("things,things", "things is named twice"),
+        ("thing", "add-on thing not found; did you mean things?"),
+        ("x", "add-on x not found; choose among: broken, things"),
+        ("things,things", "add-on things is listed twice"),
         ("things=odd", "no variant odd"),
         ("broken", "add-on broken cannot be loaded"),
     ],
