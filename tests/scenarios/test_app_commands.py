@@ -185,7 +185,7 @@ async def test_where_no_applications_are_known_it_says_what_to_start(desk: Scene
     async with asyncio.timeout(HANG_SECONDS):
         while "does not serve Applications" not in (said := await desk.argosy("app", "list")).err:
             assert said.code in (0, 2)
-    assert said.code == 2 and "next: start what delivers them: argosy controller" in said.err
+    assert said.code == 2 and "next: start the controller: argosy controller" in said.err
 
 
 @pytest.mark.tier("all")
@@ -204,7 +204,7 @@ async def test_waiting_ends_at_once_where_nothing_would_ever_sync_it(desk: Scene
     await desk.until(out_of_sync)
     said = await desk.argosy("app", "wait", "models", "--sync", "--timeout", HANG)
     assert said.code == 1, said.err
-    assert "nobody asked for a sync" in said.err and "next: argosy app diff models" in said.err
+    assert "no sync was requested" in said.err and "next: argosy app diff models" in said.err
     assert "wave 0: ConfigMap/settings -n ml  OutOfSync" in said.err
 
 

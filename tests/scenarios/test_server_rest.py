@@ -80,8 +80,11 @@ async def test_a_project_that_differs_is_only_overwritten_when_asked(world: Worl
         ({"project": {"metadata": {}}}, "name"),
         ({"project": {"metadata": {"name": "x", "namespace": "elsewhere"}}}, "leave it out"),
         ({"project": named("x", destinations="all")}, "list"),
-        ({"project": named("x", roles=[{"name": "r", "policies": ["p, role:admin, *, *, *, allow"]}])}, "no policy"),
-        ({"project": named("x", roles=[{"name": "a b"}])}, "plain name"),
+        (
+            {"project": named("x", roles=[{"name": "r", "policies": ["p, role:admin, *, *, *, allow"]}])},
+            "is not a valid policy",
+        ),
+        ({"project": named("x", roles=[{"name": "a b"}])}, "invalid or duplicate role name"),
         (
             {"project": named("x", roles=[{"name": "r", "policies": ["p, proj:x:r, applications, get, y/*, allow"]}])},
             "no",
@@ -209,7 +212,7 @@ async def test_a_repository_is_declared_as_a_secret_and_read_without_it(world: W
     ("sent", "word"),
     [
         ({}, "repo is not given"),
-        ({"repo": ["x"]}, "must be a text"),
+        ({"repo": ["x"]}, "must be a string"),
         ({"repo": "https://ann:canary@host/x"}, "password"),
         ({"repo": "/etc"}, "Unable to connect"),
         ({"repo": URL, "githubAppPrivateKey": "canary"}, "not supported yet"),

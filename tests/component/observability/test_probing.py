@@ -28,8 +28,8 @@ async def ask(port: int, question: bytes) -> str:
     ("GET /livez HTTP/1.1", "200", "ok\n"),
     ("GET /readyz?verbose HTTP/1.1", "200", "ok\n"),
     ("GET /metrics HTTP/1.1", "200", "jobs 1\nruns 2\n"),
-    ("GET /secrets HTTP/1.1", "404", "available: /healthz"),
-    ("POST /metrics HTTP/1.1", "405", "only GET is supported"),
+    ("GET /secrets HTTP/1.1", "404", "not found; available: /healthz"),
+    ("POST /metrics HTTP/1.1", "405", "method not allowed"),
 ])  # fmt: skip
 async def test_what_is_asked_is_answered(question: str, code: str, text: str) -> None:
     async with probed(-1, Signs([lambda: "jobs 1\n", lambda: "runs 2\n"])) as port:
@@ -69,7 +69,7 @@ async def test_a_port_that_is_taken_is_no_reason_to_stop_and_the_flag_for_anothe
     async with probed(-1, Signs()) as port, probed(port, Signs(), flag="--metrics-port") as second:
         assert second == 0
     assert f"cannot listen on port {port} of 127.0.0.1 (Address already in use): " in caplog.text
-    assert "choose another: --metrics-port N" in caplog.text
+    assert "choose another port: --metrics-port N" in caplog.text
 
 
 @pytest.mark.parametrize(("listen", "is_everywhere"), [("127.0.0.1", False), ("localhost", False), ("::", True)])

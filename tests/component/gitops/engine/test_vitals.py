@@ -115,6 +115,6 @@ async def test_an_engine_does_not_go_on_without_its_workers(room: Room) -> None:
     await until(lambda: room.engine.queue.is_closed)
     assert not any("workers" in each for each in vitals.stuck())  # it may be told to stop just now
     room.clock.leap(ENDED + 1)
-    assert any(each.startswith("its workers ended 6") for each in vitals.stuck())
+    assert any(each.startswith("the workers ended 6") for each in vitals.stuck())
     await asyncio.wait({running}, timeout=HANG_SECONDS)
     assert running.done() and "ended unexpectedly" in repr(running.exception())

@@ -76,7 +76,7 @@ def test_secrets_that_are_given_take_the_place_of_all_that_were_there() -> None:
     ("given", "word"),
     [
         ({}, "repo is not given"),
-        ({"repo": 5}, "must be a text"),
+        ({"repo": 5}, "must be a string"),
         ({"repo": URL, "insecure": "yes"}, "true or false"),
         ({"repo": URL, "type": "svn"}, "git, helm or oci"),
         ({"repo": "https://ann:canary@git.example.com/x"}, "password"),

@@ -107,5 +107,5 @@ def test_a_project_is_written_from_flags() -> None:
 
 
 def test_a_window_that_is_not_there_is_not_changed() -> None:
-    with pytest.raises(UserError, match="no window 1"):
+    with pytest.raises(UserError, match="sync window 1 not found"):
         with_windows_changed({"syncWindows": [{"kind": "deny"}]}, 1, None)

@@ -109,7 +109,7 @@ async def test_the_only_resource_of_a_cluster_is_found(operated: Cluster) -> Non
 async def test_one_of_several_is_not_taken_by_chance(operated: Cluster) -> None:
     await operated.create(argocd())
     await operated.create(argocd("other"))
-    with pytest.raises(UserError, match=r"2 ArgoCD resources \(default/mine, default/other\); name one with"):
+    with pytest.raises(UserError, match=r"2 ArgoCD resources \(default/mine, default/other\); choose one with"):
         await find_argocd(operated)
     assert await find_argocd(operated, "default", "other") == Installation("default", "other")
 
@@ -153,7 +153,7 @@ class Narrow:
 async def test_who_may_not_look_everywhere_names_the_namespace(operated: Cluster) -> None:
     await operated.create(argocd())
     assert await find_argocd(Narrow(operated), "default") == HERE
-    with pytest.raises(NotInstalled, match="name yours with --namespace"):
+    with pytest.raises(NotInstalled, match="choose yours with --namespace"):
         await find_argocd(Narrow(operated))
 
 
