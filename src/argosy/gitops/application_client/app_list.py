@@ -104,7 +104,7 @@ def select(
     *,
     size: int = PAGE_SIZE,
 ) -> Selection:
-    """Filter, sort and page rows that are ordered by name and namespace; `may=None` permits every row."""
+    """Filter, sort and page rows that are ordered by name and namespace; `can_see=None` permits every row."""
     seen = rows if may is None else [row for row in rows if may(row)]
     matching, nearly = _sifted(seen, _tests(query, favourites))
     ordered = _ordered(matching, query.sort)

@@ -89,7 +89,7 @@ class Desk:
         return found
 
     async def revise(self, app: Application, make: Callable[[Application], Patch | None]) -> Application:
-        """Patch the current version and retry on conflict; `make` returns None if nothing has to change."""
+        """Patch the current version and retry on conflict; `build_patch` returns None if nothing has to change."""
         for attempt in range(ATTEMPTS):
             patch = make(app)
             if patch is None:

@@ -26,7 +26,7 @@ LEASE: Final = "argosy-application-controller"  # Lease of the engine's leader
 async def control_namespace(cluster: ClusterReader, near: Sequence[str] = ()) -> str:
     """Return the namespace where argosy is installed, else the one of an ArgoCD resource, else `argocd`.
 
-    `near`: namespaces to try if listing in all namespaces is forbidden.
+    `candidates`: namespaces to try if listing in all namespaces is forbidden.
     """
     near = list(dict.fromkeys(near))
     labelled = await _asked(cluster, NAMESPACE, labels=f"{CONTROL}=true")

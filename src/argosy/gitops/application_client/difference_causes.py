@@ -104,7 +104,7 @@ async def evidence(
 
 
 def another(app: Application, refs: Sequence[str], found: Sequence[str] = ()) -> str:
-    """Return the compared refs if the Application does not track them. `found`: the revisions of the refs."""
+    """Return the compared refs if the Application does not track them. `compared_revisions`: their revisions."""
     asked = [short(each) for each, source in zip(refs, app.sources) if each and each != (source.ref or "HEAD")]
     return ", ".join(asked) if list(found) != revisions(app) else ""
 

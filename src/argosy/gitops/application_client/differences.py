@@ -22,8 +22,8 @@ from argosy.kube.objects import Manifest, dump
 class Differing(NamedTuple):
     """One differing object. `live` and `desired` are YAML to compare by line; empty if that side is missing.
 
-    `added`: fields that others set and Git does not have; these are no drift. `written`: file and line of the desired
-    value in the sources, by pointer.
+    `foreign_fields`: fields that others set and Git does not have; these are no drift. `locations`: file and line of
+    the desired value in the sources, by pointer.
     """
 
     key: ResourceKey

@@ -18,7 +18,7 @@ Item = TypeVar("Item")
 async def merged(
     streams: Sequence[AsyncGenerator[Item, None]], *, pause: float = 0.0, most: int = MOST
 ) -> AsyncGenerator[list[Item], None]:
-    """Yield batches until all streams end. `pause`: seconds to gather more items before each batch."""
+    """Yield batches until all streams end. `gather_seconds`: seconds to gather more items before each batch."""
     came: asyncio.Queue[Item | None] = asyncio.Queue(most)
 
     async def read(stream: AsyncGenerator[Item, None]) -> None:

@@ -60,7 +60,7 @@ class Told:
 
 @dataclass(frozen=True)
 class Explanation:
-    """`fields`: the differing fields, or the requested one. `others`: fields that Git does not set."""
+    """`fields`: the differing fields, or the requested one. `foreign_fields`: fields that Git does not set."""
 
     key: ResourceKey
     app: str

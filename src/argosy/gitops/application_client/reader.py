@@ -205,7 +205,7 @@ class Reader:
     async def look_at(self, app: Application, assembled: Assembled, *, is_judged: bool = True) -> Look:
         """Compare the desired state with live objects; raises DestinationUnreadable if the cluster is unreachable.
 
-        `is_judged=False` skips health, for callers that only compare.
+        `assess_health=False` skips health, for callers that only compare.
         """
         self.check(app)
         desired = [key_of(each) for each in assembled.desired if each["metadata"].get("name")]
@@ -316,7 +316,7 @@ async def open_reader(
     crew: Crew | None = None,
     app: Application | None = None,
 ) -> AsyncIterator[Reader]:
-    """Open a reader. `local`: read every source from this folder; `crew` is closed at the end.
+    """Open a reader. `local_folder`: read every source from this folder; `render_pool` is closed at the end.
 
     With `app`, the reader reads the destination cluster of this Application.
     """

@@ -238,7 +238,7 @@ async def terminate(desk: Desk, app: Application) -> Application:
 
 
 async def confirm_deletion(desk: Desk, app: Application, seen: str | None = None) -> Application:
-    """Approve pending deletions. `seen`: the start time (`deletes_since`) that the user saw; None: the current one."""
+    """Approve pending deletions. `seen_since`: the start time that the user saw; None: the current one."""
     at, by = now(), await desk.who()
     since = deletes_since(app) if seen is None else seen
 

@@ -110,7 +110,7 @@ def is_only_ill(app: Application) -> bool:
 def why(app: Application, found: str = "", delay: str = "") -> str:
     """Return the most important fact: an error, a delay or a difference; empty if all is well.
 
-    `found`: how many fields differ or what is unhealthy, if a closer comparison was made. `delay`: the sync window or
+    `detail`: how many fields differ or what is unhealthy, if a closer comparison was made. `delay`: the sync window or
     budget that the Application waits for (`delays.describe_delay`).
     """
     text = gist(_why(app, found, delay).replace("\n", " "))

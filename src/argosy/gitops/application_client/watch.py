@@ -114,7 +114,7 @@ class _Watch:
 
 
 def _silent(text: str) -> None:
-    """Default for `tell`: ignores the message."""
+    """Default for `report`: ignores the message."""
 
 
 async def follow(
@@ -126,7 +126,7 @@ async def follow(
     tell: Tell = _silent,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Ended:
-    """Wait until all conditions are met; `see` gets every state on the way."""
+    """Wait until all conditions are met; `on_application` gets every state on the way."""
     watch = _Watch(desk, app, waited, see, clock)
     work = asyncio.create_task(until(desk.cluster, app.key, watch.is_done, seconds or FOR_EVER))
     guard = asyncio.create_task(watch.guard(tell))

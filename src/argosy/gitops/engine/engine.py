@@ -94,7 +94,7 @@ class Engine:
         crew: Crew | None = None,
         members: Members | None = None,
     ) -> None:
-        """`crew`: a shared pool that the caller closes. `members`: the replicas that share the Applications."""
+        """`render_pool`: a shared pool that the caller closes. `members`: the replicas that share the Applications."""
         self.options, self.clock = options, clock
         self.measures = Measures()
         cluster = self.heard = Counted(cluster, partial(self.measures.asked, HERE), clock.monotonic)

@@ -30,7 +30,7 @@ USUAL_LEASE: Final = 15.0
 
 
 class Sharing:
-    """Runs the membership of one engine; `run` when the cache is filled, `end` when no reconciliation is running."""
+    """Runs the membership of one engine; `run` when the cache is filled, `leave` when no reconciliation is running."""
 
     def __init__(self, members: Members, controller: ApplicationController, queue: WorkQueue, cache: Cache) -> None:
         self.members, self._controller, self._queue, self._cache = members, controller, queue, cache

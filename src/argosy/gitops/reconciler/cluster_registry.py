@@ -34,7 +34,7 @@ SWEPT: Final = 60.0  # seconds between sweeps
 
 
 class Grounds:
-    """A DestinationRegistry. `establish` builds a RemoteCluster from a Secret; `wake` enqueues an Application."""
+    """A DestinationRegistry. `build_remote` builds a RemoteCluster from a Secret; `enqueue` enqueues an Application."""
 
     def __init__(
         self,

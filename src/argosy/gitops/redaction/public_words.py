@@ -67,9 +67,7 @@ class Public:
     def __init__(
         self, names: Iterable[str] = (), control: str = "", find_label: Callable[[], str] = lambda: INSTANCE_LABEL
     ) -> None:
-        """`names` are public everywhere; `control` is the control namespace. `find_label` returns the label that names
-        the Application of an object.
-        """
+        """`names` are public everywhere. `find_label` returns the label that names the Application of an object."""
         self._control, self._find_label = control, find_label
         self._namespaces: dict[str, str | set[str]] = dict.fromkeys(names, EVERYWHERE)  # by name
         self._cluster_wide: dict[str, dict[tuple[str, str], frozenset[str]]] = {}  # label keys, by name and kind

@@ -100,7 +100,7 @@ class Mask:
         return _in_html(data, lambda piece: _without(piece, found, self.needles)) if found else data
 
     def hide_json(self, data: bytes, words: set[int] | None = None, *, has_parts: bool = False) -> bytes:
-        """Mask values in a JSON document; `has_parts`: some of its strings are HTML."""
+        """Mask values in a JSON document; `has_html_fields`: some of its strings are HTML."""
         found = self._found(data, words)
         if not found:
             return data
@@ -170,7 +170,7 @@ class Mask:
 
 
 class _Leaves:
-    """Masks the strings and keys of a document. `found`: values found in the whole; escaped strings are searched
+    """Masks the strings and keys of a document. `needles`: values found in the whole; escaped strings are searched
     separately.
     """
 

@@ -62,7 +62,7 @@ class ScopeCache:
         git: Container[str] | None = None,
     ) -> SecretScope:
         """Return the scope. `is_delivered`: True if a namespace that the project forbids has objects of the
-        Application; `git`: words in its manifests in Git.
+        Application; `git_words`: words in its manifests in Git.
         """
         key, now = key_of(application), self._clock()
         with self._lock:

@@ -135,8 +135,8 @@ def build_scope(
 
     A namespace that the project no longer permits stays in the scope if the Application delivered to it: by its status,
     or if `is_delivered` finds its objects there. If the project cannot be read, all namespaces stay. Namespaces of
-    another cluster count only if Secrets of other clusters are known, too. `git`: words in the manifests of the
-    Application; `control`: the control namespace.
+    another cluster count only if Secrets of other clusters are known, too. `git_words`: words in the manifests of the
+    Application.
     """
     spec, status = mapping(application.get("spec")), mapping(application.get("status"))
     place = mapping(spec.get("destination"))

@@ -36,7 +36,7 @@ async def work(
     elects: bool,
     stands: Callable[[Election], None] = lambda election: None,
 ) -> None:
-    """Run the add-ons until cancelled or failed. `stands`: see `run_as_leader`."""
+    """Run the add-ons until cancelled or failed. `on_candidate`: see `run_as_leader`."""
 
     async def duty() -> None:
         ended = asyncio.Event()

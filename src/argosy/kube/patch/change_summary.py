@@ -22,7 +22,7 @@ _NOTHING: Final = object()
 
 
 def update(live: Any, asked: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the merge patch that makes live contain everything in `asked`; a None in `asked` means absent."""
+    """Return the merge patch that makes live contain everything in `desired`; a None in `desired` means absent."""
     patch = _patch(live if isinstance(live, Mapping) else {}, asked)
     return patch or None
 
@@ -43,7 +43,7 @@ def _patch(live: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def replacement(live: Manifest, desired: Manifest, whole: str) -> dict[str, Any] | None:
-    """Like `update`, but the field `whole` is replaced: it holds only what is desired."""
+    """Like `build_update_patch`, but the field `replaced_field` is replaced: it holds only what is desired."""
     metadata = {name: given for name in ("labels", "annotations") if (given := desired["metadata"].get(name))}
     patch = update(live, {"metadata": metadata}) or {}
     if inner := diff(live.get(whole) or {}, desired.get(whole) or {}):
