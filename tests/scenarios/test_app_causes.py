@@ -101,7 +101,7 @@ async def test_a_change_in_the_cluster_has_the_name_and_the_time_of_who_made_it(
     assert (cause["kind"], cause["manager"]) == ("OtherController", "tuner")
     assert cause["at"] and cause["at"] in cause["text"]
     said = await desk.argosy("app", "diff", "models")
-    assert "somebody else: changed by tuner" in said.out, said
+    assert "another writer: changed by tuner" in said.out, said
 
 
 @pytest.mark.tier("all")
@@ -111,7 +111,7 @@ async def test_a_field_that_left_git_is_your_change_too(desk: Scene) -> None:
     desk.repository.push({"app/settings.yaml": config_map(a="one")}, "Take b away")
     desk.repository.push({"README.md": "nothing"}, "Say nothing")
     cause = (await causes(desk))["ConfigMap /data/b"]
-    assert (cause["kind"], cause["text"]) == ("YourChange", "Git does not have it any more")
+    assert (cause["kind"], cause["text"]) == ("YourChange", "removed from Git")
     assert (cause["file"], cause["subject"]) == ("app/settings.yaml", "Take b away")
 
 

@@ -83,7 +83,7 @@ async def test_another_revision_can_be_compared(desk: Scene) -> None:
     await desk.until_synced()
     said = await desk.argosy("app", "diff", "models", "--revision", first)
     assert said.code == 1 and '"two" → "one"' in said.out, said
-    assert f"another revision: {first[:7]} has another value" in said.out, said
+    assert f"another revision: {first[:7]} has a different value" in said.out, said
 
 
 @pytest.mark.tier("all")

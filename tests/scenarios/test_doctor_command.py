@@ -218,7 +218,7 @@ async def test_the_gate_that_a_sync_waits_at_is_named_with_its_hook(desk: Scene)
     assert (gate["application"], gate["phase"], gate["wave"]) == ("models", "PreSync", 0)
     assert gate["objects"][0].startswith("Job/migrate (hook)")
     said = await desk.argosy("explain", "application/models")
-    assert "waits    the gate of wave 0 of PreSync is closed, for " in said.out
+    assert "waits    wave 0 of PreSync is blocked for " in said.out
     await desk.argosy("app", "terminate-op", "models")
 
 
@@ -229,7 +229,7 @@ async def test_an_application_is_explained_from_its_conditions_to_the_proof(desk
     lines = [line.strip() for line in said.out.splitlines()]
     assert said.code == 0 and lines[0].startswith("Application/models -n argocd: "), said
     for words in (
-        "differs  ConfigMap/settings data.a  somebody else: changed by scaler",
+        "differs  ConfigMap/settings data.a  another writer: changed by scaler",
         "why      AGY501: acceptable: ConfigMap/settings: data.a set by scaler (1 field)",
         "next     silence it with the smallest ignore rule: argosy align models",
         "helps    ignore ConfigMap: /data/a",

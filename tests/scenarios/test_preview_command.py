@@ -143,7 +143,7 @@ def test_a_field_that_cannot_change_is_refused_with_exit_code_1(repo: Repo) -> N
     said = repo.preview()
     assert said.code == NO
     assert "2 objects cannot be updated in place, so a sync fails" in said.impact
-    assert "spec.selector cannot change once it is there" in said.out
+    assert "spec.selector cannot change on an existing object" in said.out
     assert "next: argosy explain AGY111" in said.err
 
 
@@ -152,7 +152,7 @@ def test_what_goes_from_git_is_deleted_as_far_as_it_is_pruned(repo: Repo) -> Non
     said = repo.preview()
     assert "deletes 2 objects (2 with data)" in said.impact
     assert "is deleted by the next sync, with its data" in said.out  # dev prunes by itself
-    assert "is deleted when somebody syncs with --prune, with its data" in said.out
+    assert "is deleted by a sync with --prune, with its data" in said.out
 
 
 @pytest.mark.tier("all")

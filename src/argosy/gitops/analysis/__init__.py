@@ -1,4 +1,4 @@
-"""Answers to people: why something is as it is, and what to type.
+"""Findings, causes of differences and effects of changes, as values that commands and pages show.
 
-In: what the rooms below have found. Out: values to be shown. Never: changes a cluster or a repository.
+In: results of the packages below. Out: values. Never: changes a cluster or a repository.
 """

@@ -1,6 +1,6 @@
-"""Why a field differs, as a value: what kind of cause, in a sentence, where it is written, by whom, and what to type.
+"""The cause of a differing field: its kind, a sentence, the line in Git, the writer, and the next command.
 
-In, out: nothing but values. Never: holds a value of a field, for that may be a secret.
+In, out: values. Never: holds a field's value, because it may be a secret.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class CauseKind(enum.StrEnum):
     OTHER_CONTROLLER = "OtherController"
     IMMUTABLE = "Immutable"
     REFUSED = "Refused"
-    OTHER_REVISION = "OtherRevision"  # compared with, though the Application does not follow it
+    OTHER_REVISION = "OtherRevision"  # compared with a revision that the Application does not follow
     STALE_BRANCH = "StaleBranch"
     MISSING_CRD = "MissingCRD"
     UNKNOWN_FIELD = "UnknownField"
@@ -32,7 +32,7 @@ class CauseKind(enum.StrEnum):
 
     @property
     def wants_more(self) -> bool:
-        """Whether a sync alone is no good answer to it."""
+        """True if a sync alone does not resolve the difference."""
         return self in _WANTS_MORE
 
 
@@ -40,7 +40,7 @@ _WORDS: Final = {
     CauseKind.YOUR_CHANGE: "your change",
     CauseKind.DEFAULTING: "a default",
     CauseKind.WEBHOOK: "a webhook",
-    CauseKind.OTHER_CONTROLLER: "somebody else",
+    CauseKind.OTHER_CONTROLLER: "another writer",
     CauseKind.IMMUTABLE: "immutable",
     CauseKind.REFUSED: "refused",
     CauseKind.OTHER_REVISION: "another revision",
@@ -49,7 +49,7 @@ _WORDS: Final = {
     CauseKind.UNKNOWN_FIELD: "unknown field",
     CauseKind.PRUNE: "to be pruned",
     CauseKind.DELETED: "deleted in the cluster",
-    CauseKind.AS_ASKED: "as asked",
+    CauseKind.AS_ASKED: "matches Git",
     CauseKind.UNKNOWN: "unknown",
 }
 
@@ -67,19 +67,19 @@ _WANTS_MORE: Final = frozenset(
 )
 
 
-# k8s: what people write with names itself so; argo: whoever edits in its page writes as argocd-server
+# k8s: field managers of tools that people use; argo: edits made in its web page are written as argocd-server
 _HANDS: Final = ("kubectl", "Mozilla", "k9s", "Lens", "OpenLens", "headlamp")
-_HANDS_WHOLE: Final = frozenset({"oc", "argocd-server"})  # ocs-operator is no hand
+_HANDS_WHOLE: Final = frozenset({"oc", "argocd-server"})  # ocs-operator is not a person, hence no prefix match
 
 
 def is_by_hand(manager: str) -> bool:
-    """Whether it is a tool that a person held."""
+    """True if the field manager is a tool that a person used interactively."""
     return manager.startswith(_HANDS) or manager in _HANDS_WHOLE
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """`next` is what to type or to do; where nothing is known of a part, it is empty."""
+    """Why a field differs. `next` is the command to type or the action to take; unknown parts are empty."""
 
     kind: CauseKind
     text: str
@@ -89,14 +89,14 @@ class Cause:
     repository: str = ""  # of a remote base; empty for the source's own
     revision: str = ""  # the commit that wrote the line
     author: str = ""
-    subject: str = ""  # what the commit says
-    manager: str = ""  # who wrote the live value, by managedFields
-    at: str = ""  # and when
-    is_asked_anew: bool = False  # Git has changed it since the last sync: somebody wants it so
+    subject: str = ""  # first line of the commit message
+    manager: str = ""  # field manager that wrote the live value
+    at: str = ""  # time of that write
+    is_asked_anew: bool = False  # Git changed the field since the last sync, so the new value is intended
 
     @property
     def place(self) -> str:
-        """`file:line`, as editors take it."""
+        """`file:line`, as editors accept it; empty if the file is unknown."""
         line = f":{self.line}" if self.line else ""
         return f"{self.repository}{'//' if self.repository else ''}{self.file}{line}" if self.file else ""
 
@@ -107,7 +107,7 @@ class Cause:
         return " ".join(filter(None, (self.revision[:7], self.author, said))) if self.revision else ""
 
     def document(self) -> dict[str, Any]:
-        """As data for other programs, without what is not known."""
+        """Data for JSON and YAML output, without unknown parts."""
         names = ("file", "line", "repository", "revision", "author", "subject", "manager", "at", "next")
         known = {name: value for name in names if (value := getattr(self, name))}
         return {"kind": self.kind.value, "text": self.text, **known}

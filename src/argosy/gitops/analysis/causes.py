@@ -1,7 +1,7 @@
-"""Why each field of an object differs: one cause each.
+"""Finds the cause of every differing field of an object.
 
-In: Evidence, differences. Out: causes in the same order. Never: more than the evidence says: what is not certain is
-called unknown; a value of a field.
+In: Evidence and differences. Out: one cause per difference, in the same order. Never: guesses (an uncertain cause is
+UNKNOWN); returns a field's value.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from argosy.gitops.diff.field_subset import same
 from argosy.kube.patch.managed_fields import Manager, managers_of
 
 LONGEST: Final = 200
-GONE: Final = "Git does not have it any more"
-NEW: Final = "Git asks for it, and it was not there"
-OTHER: Final = "Git asks for another value"
-UNDECLARED: Final = "the server does not take it: the kind has no such field here"
+GONE: Final = "removed from Git"
+NEW: Final = "added in Git"
+OTHER: Final = "changed in Git"
+UNDECLARED: Final = "the API server drops it: the kind has no such field"
 
 
 def causes(evidence: Evidence, fields: Sequence[Difference]) -> list[Cause]:
-    """One for each; a side that is missing has one difference, for the whole."""
+    """Return one cause per difference; an object missing on one side has one difference, with an empty pointer."""
     found = [_cause(evidence, each) for each in fields]
     return [_instead(evidence, *each) for each in zip(fields, found, strict=True)] if evidence.instead else found
 
 
 def _instead(evidence: Evidence, field: Difference, cause: Cause) -> Cause:
-    """Git does not ask for what another revision has: nobody has changed anything, somebody only compares."""
+    """Replace causes that blame Git if the comparison is with a revision that the Application does not follow."""
     if cause.kind not in (CauseKind.YOUR_CHANGE, CauseKind.PRUNE):
         return cause
     has_live = evidence.pair.live is not None and field.has_live
     has_desired = evidence.pair.desired is not None and field.has_desired
-    found = "has another value" if has_live else "has it, and it does not live"
+    found = "has a different value" if has_live else "has it, but the cluster does not"
     what = found if has_desired else "does not have it"
     next_ = f"argosy app sync {evidence.app} --revision {evidence.instead}"
     return replace(cause, kind=CauseKind.OTHER_REVISION, text=f"{evidence.instead} {what}", next=next_)
@@ -62,9 +62,9 @@ def _cause(evidence: Evidence, field: Difference) -> Cause:
 def _extra(evidence: Evidence) -> Cause:
     app, branch = evidence.app, evidence.default_branch
     if evidence.elsewhere is not None and branch:
-        text = f"{evidence.ref} does not have it, and {branch} has"
+        text = f"missing in {evidence.ref}, present in {branch}"
         return Cause(CauseKind.STALE_BRANCH, text, f"argosy app set {app} --revision {branch}")
-    return Cause(CauseKind.PRUNE, "lives, and Git does not have it any more", f"argosy app sync {app} --prune")
+    return Cause(CauseKind.PRUNE, "still in the cluster, removed from Git", f"argosy app sync {app} --prune")
 
 
 def _missing(evidence: Evidence) -> Cause:
@@ -72,13 +72,13 @@ def _missing(evidence: Evidence) -> Cause:
     place = origin.file, origin.line, origin.repository
     if not evidence.is_served:
         name = f"{key.kind}.{key.group}" if key.group else key.kind
-        text = f"the cluster does not know {name}: its CustomResourceDefinition is missing"
-        next_ = "install what brings that kind, or put its definition into an earlier wave"
+        text = f"the cluster does not serve {name}: its CustomResourceDefinition is missing"
+        next_ = "install the CRD, or put it into an earlier sync wave"
         return Cause(CauseKind.MISSING_CRD, text, next_, *place)
     again = f"argosy app sync {evidence.app}"
     if evidence.was_applied:
-        return Cause(CauseKind.DELETED, "the last sync made it, and somebody deleted it since", again, *place)
-    return Cause(CauseKind.YOUR_CHANGE, "Git has it, and it was not made yet", again, *place)
+        return Cause(CauseKind.DELETED, "the last sync created it, and it was deleted since", again, *place)
+    return Cause(CauseKind.YOUR_CHANGE, "in Git, not created yet", again, *place)
 
 
 # -- one field ------------------------------------------------------------------------------------------------------
@@ -97,78 +97,84 @@ def _refused(evidence: Evidence, field: Difference) -> Cause | None:
     key, app = evidence.pair.key, evidence.app
     if is_immutable(said):
         chosen = f"{key.group}:{key.kind}:{key.name}"
-        next_ = f"undo it in Git, or have it deleted and made anew: argosy app sync {app} --force --replace"
-        text = "cannot be changed while the object lives"
+        next_ = f"revert it in Git, or recreate the object: argosy app sync {app} --force --replace"
+        text = "cannot be changed on an existing object"
         return _make(evidence, field, CauseKind.IMMUTABLE, text, f"{next_} --resource {chosen}")
     if is_undeclared(said):
-        return _make(evidence, field, CauseKind.UNKNOWN_FIELD, UNDECLARED, "correct its name or its place in Git")
-    # A message may quote what was written.
+        return _make(
+            evidence, field, CauseKind.UNKNOWN_FIELD, UNDECLARED, "correct the field name or its position in Git"
+        )
+    # The message may quote the Secret's value.
     told = "" if key.kind == "Secret" else f": {said[:LONGEST]}"
-    return _make(evidence, field, CauseKind.REFUSED, f"the server refuses it{told}", "correct it in Git")
+    return _make(evidence, field, CauseKind.REFUSED, f"rejected by the API server{told}", "correct it in Git")
 
 
 def _stale(evidence: Evidence, field: Difference) -> Cause | None:
-    """The default branch asks for what lives, and the branch that is followed for something else."""
+    """The default branch has the live value, and the branch that the Application follows has another one."""
     branch = evidence.default_branch
     if not branch or evidence.elsewhere is None or not field.has_live:
         return None
     there = evidence.at(field.pointer, evidence.elsewhere)
     if there is ABSENT or not same(there, evidence.at(field.pointer, evidence.pair.live)):
         return None
-    text = f"{branch} has the value that lives, and {evidence.ref} has not"
+    text = f"{branch} has the live value, {evidence.ref} does not"
     return _make(evidence, field, CauseKind.STALE_BRANCH, text, f"argosy app set {evidence.app} --revision {branch}")
 
 
 def _removed(evidence: Evidence, field: Difference) -> Cause | None:
-    """What was applied last and Git asks for no more."""
+    """The field was in the last applied manifest and is no longer in Git."""
     if field.has_desired or evidence.at(field.pointer, evidence.applied) is ABSENT:
         return None
     return _make(evidence, field, CauseKind.YOUR_CHANGE, GONE, f"argosy app sync {evidence.app}")
 
 
 def _unchangeable(evidence: Evidence, field: Difference) -> Cause | None:
-    """An apply would leave it as it lives: so whoever answers writes makes it so."""
+    """A dry-run apply keeps the live value, so the server or an admission webhook sets it."""
     if evidence.after is None:
         return None
     after, live = (evidence.at(field.pointer, side) for side in (evidence.after, evidence.pair.live))
     if after is ABSENT and field.has_desired and not field.has_live:
-        return _make(evidence, field, CauseKind.UNKNOWN_FIELD, UNDECLARED, "correct its name or its place in Git")
+        return _make(
+            evidence, field, CauseKind.UNKNOWN_FIELD, UNDECLARED, "correct the field name or its position in Git"
+        )
     if after is ABSENT or not same(after, live):
         return None
-    ignoring = f"write the same into Git, or ignore it: ignoreDifferences with jsonPointers {field.pointer}"
+    ignoring = f"set the same value in Git, or ignore the field: ignoreDifferences with jsonPointers {field.pointer}"
     default = evidence.at(field.pointer, evidence.filled)
     if default is not ABSENT and same(default, live):
-        return _make(evidence, field, CauseKind.DEFAULTING, "the server fills in a default", ignoring)
+        return _make(evidence, field, CauseKind.DEFAULTING, "default set by the API server", ignoring)
     who = f" ({field.manager})" if field.manager and field.manager != evidence.controller else ""
-    made = _make(evidence, field, CauseKind.WEBHOOK, f"set by admission, whatever Git says{who}", ignoring)
+    made = _make(
+        evidence, field, CauseKind.WEBHOOK, f"set by an admission controller, regardless of Git{who}", ignoring
+    )
     if field.has_desired and _git_has_changed(evidence, field):
-        return replace(made, text=f"{made.text}; Git has changed it since the last sync", is_asked_anew=True)
+        return replace(made, text=f"{made.text}; changed in Git since the last sync", is_asked_anew=True)
     return made
 
 
 def _written(evidence: Evidence, field: Difference) -> Cause:
-    """Who moved: Git, or the cluster?"""
+    """Decide whether Git or the cluster changed the field."""
     app, is_ours = evidence.app, field.manager == evidence.controller
     has_changed = _git_has_changed(evidence, field)
     if has_changed or (has_changed is None and is_ours):
         text = GONE if not field.has_desired else OTHER if field.has_live else NEW
         if has_changed and field.has_live and field.manager and not is_ours:
-            text += f"; the live one is by {field.manager}"
+            text += f"; the live value was written by {field.manager}"
         return _make(evidence, field, CauseKind.YOUR_CHANGE, text, f"argosy app sync {app}")
     if not field.has_live:
         return _taken_away(evidence, field)
     if not field.manager or is_ours:
-        text = "nobody says who wrote the live value"
-        return _make(evidence, field, CauseKind.UNKNOWN, text, f"put back what Git asks for: argosy app sync {app}")
-    how = "by hand, with " if is_by_hand(field.manager) else "by "
+        text = "managedFields do not say who wrote the live value"
+        return _make(evidence, field, CauseKind.UNKNOWN, text, f"restore the value from Git: argosy app sync {app}")
+    how = "by hand with " if is_by_hand(field.manager) else "by "
     since = f", {field.since}" if field.since else ""
     leave = f"or leave it to {field.manager}: ignoreDifferences with managedFieldsManagers"
-    next_ = f"put it back: argosy app sync {app}; {leave}"
+    next_ = f"restore it: argosy app sync {app}; {leave}"
     return _make(evidence, field, CauseKind.OTHER_CONTROLLER, f"changed {how}{field.manager}{since}", next_)
 
 
 def _git_has_changed(evidence: Evidence, field: Difference) -> bool | None:
-    """Since the last apply, as the annotation tells of it; None where nobody wrote that down."""
+    """True if Git changed the field since the last apply; None if there is no last-applied annotation."""
     applied = evidence.applied
     if applied is None:
         return None if field.has_live else not evidence.was_applied
@@ -177,12 +183,12 @@ def _git_has_changed(evidence: Evidence, field: Difference) -> bool | None:
 
 
 def _taken_away(evidence: Evidence, field: Difference) -> Cause:
-    """It was applied and is not there: of those who wrote since then, the latest."""
+    """The field was applied and is missing now: name the latest other writer of the object."""
     latest = max(_others(evidence), key=lambda each: each.time, default=None)
-    next_ = f"put it back: argosy app sync {evidence.app}"
+    next_ = f"restore it: argosy app sync {evidence.app}"
     if latest is None:
-        return _make(evidence, field, CauseKind.UNKNOWN, "was applied, and is gone; nobody says who took it", next_)
-    text = f"was applied, and is gone; the latest other writer is {latest.name}, {latest.time}"
+        return _make(evidence, field, CauseKind.UNKNOWN, "was applied, then removed by an unknown writer", next_)
+    text = f"was applied, then removed; the latest other writer is {latest.name}, {latest.time}"
     made = _make(evidence, field, CauseKind.OTHER_CONTROLLER, text, next_)
     return Cause(made.kind, text, next_, made.file, made.line, made.repository, manager=latest.name, at=latest.time)
 

@@ -1,6 +1,7 @@
-"""What one change of one object does.
+"""Predicts what a change of one object does: restarts, rejections, deletions, scaling, traffic.
 
-In: a change, and the Application that it is of. Out: effects in words. Never: I/O; what is only likely.
+In: an object change and its Application. Out: effects with a sentence each. Never: I/O; reports an effect that is only
+likely.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ _ROUTING: Final = {"Route", "Ingress", "HTTPRoute", "GRPCRoute", "VirtualService
 _DATA: Final = {
     ("", "PersistentVolumeClaim"): "with its data",
     ("", "PersistentVolume"): "with its data",
-    ("", "Namespace"): "with all that is in it",
+    ("", "Namespace"): "with everything in it",
     ("apiextensions.k8s.io", "CustomResourceDefinition"): "with every object of its kind",
 }
-# k8s: what a StatefulSet may change, though its spec as a whole is told to be immutable
+# k8s: fields of a StatefulSet that may change although its spec as a whole is reported as immutable
 _MAY_CHANGE: Final = {
     "StatefulSet": ("replicas", "ordinals", "template", "updateStrategy", "minReadySeconds"),
     "PersistentVolumeClaim": ("resources", "volumeAttributesClassName"),
 }
-# k8s: what a runtime says of itself, and not of the Pods that run on it
+# k8s: fields of a runtime that describe the runtime itself, not its Pods
 _OFFERED: Final = ("supportedModelFormats", "protocolVersions", "multiModel", "disabled")
 _STOP: Final = "serving.kserve.io/stop"
 _KEEPS_RUNTIME: Final = "serving.kserve.io/disable-auto-update"
@@ -46,17 +47,17 @@ _KNOWN: Final = frozenset(each.group_kind for each in BUILT_IN)
 
 
 class EffectKind(StrEnum):
-    INVALID = "invalid"  # a cluster does not take the object
-    REFUSED = "refused"  # a cluster does not take the change
-    RECREATE = "recreate"  # deleted, and made again
+    INVALID = "invalid"  # the API server rejects the object
+    REFUSED = "refused"  # the API server rejects the change
+    RECREATE = "recreate"  # deleted and created again
     RESTART = "restart"
     PRUNE = "prune"  # deleted by a sync that prunes, or with its Application
-    STAYS = "stays"  # gone from Git, and not deleted
-    MOVES = "moves"  # gone from one Application, and asked for by another
+    STAYS = "stays"  # removed from Git, but not deleted
+    MOVES = "moves"  # removed from one Application and added to another
     TRAFFIC = "traffic"
     SCALE = "scale"
-    STALE = "stale"  # changed, and not noticed by what runs
-    OPEN = "open"  # whether anything restarts for it is not known here
+    STALE = "stale"  # changed, but running Pods do not notice
+    OPEN = "open"  # unknown here whether anything restarts
 
 
 @dataclass(frozen=True)
@@ -64,16 +65,16 @@ class Effect:
     kind: EffectKind
     name: str  # of the object
     text: str
-    noun: str = ""  # what restarts
+    noun: str = ""  # workload kind or component that restarts
     has_gap: bool = False
     has_data: bool = False
-    path: tuple[Step, ...] = ()  # the field that it is about
+    path: tuple[Step, ...] = ()  # the affected field
 
     def as_data(self) -> dict[str, Any]:
         return {"effect": str(self.kind), "object": self.name, "text": self.text}
 
 
-Landing = tuple[str, str, ResourceKey]  # a cluster, by address and by name, and an object of it
+Landing = tuple[str, str, ResourceKey]  # cluster address, cluster name, and the object's key
 _NOBODY: Final[Mapping[Landing, str]] = MappingProxyType({})
 
 
@@ -83,13 +84,15 @@ def landing(app: Application | None, key: ResourceKey) -> Landing:
 
 
 def effects_of(touched: Touched, schemas: Schemas, takers: Mapping[Landing, str] = _NOBODY) -> Iterator[Effect]:
-    """`takers` are the Applications that newly ask for an object."""
+    """Yield the effects of all changes of an Application. `new_owners`: the Applications to which an object is newly
+    added.
+    """
     restarted: set[str] = set()
     for change in touched.changes:
-        if (text := _invalid(change, touched, schemas)):
+        if text := _invalid(change, touched, schemas):
             yield Effect(EffectKind.INVALID, change.name, text)
         elif change.becomes is Becomes.GONE and (taker := takers.get(landing(touched.before, change.key))):
-            text = f"goes over to {taker}: it is deleted in between if {touched.name} is synced first"
+            text = f"moves to {taker}: it is deleted in between if {touched.name} is synced first"
             yield Effect(EffectKind.MOVES, change.name, text, has_data=change.key.group_kind in _DATA)
         elif change.becomes is Becomes.GONE:
             yield from _gone(change, touched)
@@ -103,15 +106,15 @@ def effects_of(touched: Touched, schemas: Schemas, takers: Mapping[Landing, str]
 
 
 def _invalid(change: Change, touched: Touched, schemas: Schemas) -> str:
-    """What the API server says of the object as it would be; empty: nothing that is certain."""
+    """Return the API server's error for the object after the change; empty if no error is certain."""
     if change.after is None:
         return ""
     manifest = change.after.manifest
-    # An overlay may mend what a folder lacks; what lives has fields that nobody may send.
+    # An overlay may complete the objects of a plain folder; live objects have fields that nobody may send.
     is_whole = not touched.is_folder and "uid" not in (manifest.get("metadata") or {})
     for amiss in schemas.amiss(manifest):
         if amiss.is_refused and not amiss.is_later and (is_whole or amiss.what == MISTYPED):
-            return f"is refused by the API server: {amiss.message}"
+            return f"is rejected by the API server: {amiss.message}"
     return ""
 
 
@@ -125,20 +128,20 @@ def _gone(change: Change, touched: Touched) -> Iterator[Effect]:
         app = touched.before
         if app is not None and any(each.startswith(RESOURCES_FINALIZER) for each in app.finalizers):
             if why := outlives(item.manifest, SyncOptions.of(app.policy.options)):
-                yield Effect(EffectKind.STAYS, change.name, f"stays, and nobody keeps it: {why}")
+                yield Effect(EffectKind.STAYS, change.name, f"stays unmanaged: {why}")
                 return
             text = f"is deleted with its Application{more}"
             yield Effect(EffectKind.PRUNE, change.name, text, has_data=bool(lost))
         else:
-            yield Effect(EffectKind.STAYS, change.name, "stays, and nobody keeps it: its Application has no finalizer")
+            yield Effect(EffectKind.STAYS, change.name, "stays unmanaged: its Application has no finalizer")
         return
     options = SyncOptions.of(touched.after.policy.options if touched.after else ()).with_own(item.manifest)
     if options.is_off("Prune"):
-        yield Effect(EffectKind.STAYS, change.name, "stays, and is no longer kept in step: Prune=false")
+        yield Effect(EffectKind.STAYS, change.name, "stays, but is no longer synced: Prune=false")
         return
     automated = touched.after.policy.automated if touched.after else None
     is_alone = automated is not None and automated.is_on and automated.prune and options.value("Prune") != "confirm"
-    how = "is deleted by the next sync" if is_alone else "is deleted when somebody syncs with --prune"
+    how = "is deleted by the next sync" if is_alone else "is deleted by a sync with --prune"
     yield Effect(EffectKind.PRUNE, change.name, f"{how}{more}", has_data=bool(lost))
 
 
@@ -163,11 +166,11 @@ def _other(change: Change, touched: Touched, schemas: Schemas) -> Iterator[Effec
         before, after = _whole(old, schemas), _whole(new, schemas)
         for name in ("selector", "ports", "type"):
             if before.value("spec", name) != after.value("spec", name):
-                yield Effect(EffectKind.TRAFFIC, change.name, f"has another {name.removesuffix('s')}")
+                yield Effect(EffectKind.TRAFFIC, change.name, f"has a different {name.removesuffix('s')}")
 
 
 def is_foreign(change: Change) -> bool:
-    """Whether only a controller that is not known here can say what comes of it."""
+    """True if only a controller unknown to argosy decides what the change does."""
     new = change.after
     if change.becomes is not Becomes.OTHER or new is None or is_hook(new.manifest):
         return False
@@ -179,7 +182,7 @@ def is_foreign(change: Change) -> bool:
 def refusals(
     change: Change, schemas: Schemas, *, is_server_side: bool = False
 ) -> Iterator[tuple[tuple[Step, ...], str]]:
-    """Fields that cannot be other than they were, and which they are in words. Hooks are made anew each time."""
+    """Yield the immutable fields that the change modifies: path and text. Hooks are recreated each time."""
     if change.before is None or change.after is None or is_hook(change.after.manifest):
         return
     if change.before.key.name != change.after.key.name:
@@ -198,19 +201,19 @@ def _refused(change: Change, touched: Touched, schemas: Schemas) -> Iterator[Eff
     assert item is not None
     options = SyncOptions.of(app.policy.options if app else ()).with_own(item.manifest)
     if app is not None and options.is_on("RespectIgnoreDifferences") and _is_ignored(app.ignored, item):
-        return  # the field may not be sent at all
+        return  # the field may not be sent
     for path, words in refusals(change, schemas, is_server_side=options.is_on("ServerSideApply")):
         if options.is_on("Force") and options.is_on("Replace"):
-            text = f"{words} cannot change, so it is deleted and made again (Force, Replace)"
+            text = f"{words} cannot change, so the object is recreated (Force, Replace)"
             yield Effect(EffectKind.RECREATE, change.name, text, has_gap=True, path=path)
         else:
-            text = f"{words} cannot change once it is there: a sync fails until it is deleted, or the change is undone"
+            text = f"{words} cannot change on an existing object: a sync fails until it is deleted or reverted"
             yield Effect(EffectKind.REFUSED, change.name, text, path=path)
-        return  # one is enough to be refused
+        return  # one rejected field is enough
 
 
 def _is_ignored(rules: Iterable[Any], item: Item) -> bool:
-    """Whether a rule may be about it; patterns may be about anything."""
+    """True if an ignoreDifferences rule may match the object; wildcards count as a match."""
     return any(
         ("*" in rule.kind or rule.kind == item.key.kind)
         and ("*" in rule.group or rule.group == item.key.group)
@@ -252,7 +255,7 @@ def _inference(change: Change, old: Item, new: Item) -> Iterator[Effect]:
             text = f"{component} restarts ({'all at once, strategy Recreate' if is_gap else 'new revision'})"
             yield Effect(EffectKind.RESTART, change.name, text, component, has_gap=is_gap)
         elif is_labelled:  # k8s: KServe gives both to the Pods
-            text = f"{component} restarts (its labels or annotations go to its Pods)"
+            text = f"{component} restarts (its labels or annotations are copied to its Pods)"
             yield Effect(EffectKind.RESTART, change.name, text, component)
         if (one := scale(before)) != (other := scale(after)):
             yield Effect(EffectKind.SCALE, change.name, f"{component} replicas {_range(one)} → {_range(other)}")
@@ -273,7 +276,7 @@ def _range(scaled: tuple[int, int]) -> str:
 
 
 def _runtimes(touched: Touched, restarted: set[str]) -> Iterator[Effect]:
-    """k8s: KServe gives a changed runtime to what runs on it at once, since 0.16 and in every mode."""
+    """k8s: KServe rolls a changed runtime out to its services at once, since 0.16 and in every mode."""
     after = [*touched.kept, *(each.after for each in touched.changes if each.after)]
     stopped = [item.name for item in after if item.text("metadata", "annotations", _STOP) == "true"]
     services = [item for item in after if item.kind == SERVICE and item.name not in stopped]
@@ -287,17 +290,17 @@ def _runtimes(touched: Touched, restarted: set[str]) -> Iterator[Effect]:
                 yield _taken_over(change, item)
         if not users:
             fitting = [item for item in services if _may_choose(item, new)]
-            who = f"{fitting[0].name}, if KServe chose it there" if fitting else "what runs on it elsewhere"
+            who = f"{fitting[0].name}, if KServe chose this runtime" if fitting else "services elsewhere that run on it"
             yield Effect(EffectKind.OPEN, change.name, f"restarts {who}", "predictor")
 
 
 def _taken_over(change: Change, item: Item) -> Effect:
     if item.text("metadata", "annotations", _KEEPS_RUNTIME) == "true":
-        text = f"is taken over by {item.name} with its own next change ({_KEEPS_RUNTIME})"
+        text = f"reaches {item.name} with its next change ({_KEEPS_RUNTIME})"
         return Effect(EffectKind.STALE, change.name, text, "predictor")
     strategy = item.text("spec", "predictor", "deploymentStrategy", "type")
     how = "all at once, strategy Recreate" if strategy == "Recreate" else "rolling"
-    text = f"restarts the predictor of {item.name} ({how}; before KServe 0.16 with its own next change)"
+    text = f"restarts the predictor of {item.name} ({how}; before KServe 0.16 with its next change)"
     return Effect(EffectKind.RESTART, change.name, text, "predictor", has_gap=strategy == "Recreate")
 
 
@@ -306,7 +309,7 @@ def _pod_of(runtime: Item) -> dict[str, Any]:
 
 
 def _may_choose(service: Item, runtime: Item) -> bool:
-    """k8s: a model that names no runtime gets one that offers itself for its format."""
+    """k8s: a model without a runtime gets one that supports its format with autoSelect."""
     wanted = service.text("spec", "predictor", "model", "modelFormat", "name")
     if not wanted or service.text("spec", "predictor", "model", "runtime"):
         return False
@@ -315,7 +318,7 @@ def _may_choose(service: Item, runtime: Item) -> bool:
 
 
 def _stale(touched: Touched, restarted: set[str]) -> Iterator[Effect]:
-    """Environment variables are read once: what changes under the same name is not seen by what runs."""
+    """Environment variables are read once, so running Pods miss changes of a ConfigMap or Secret with the same name."""
     changed = {
         (each.key.kind, each.key.name): each.name
         for each in touched.changes
@@ -336,6 +339,6 @@ def _stale(touched: Touched, restarted: set[str]) -> Iterator[Effect]:
 
 
 def field_line(change: Change, pointer: str) -> str:
-    """A field as people read it."""
+    """Render a JSON pointer as a readable field path."""
     item = change.before or change.after
     return readable(pointer, item.manifest) if item is not None else pointer

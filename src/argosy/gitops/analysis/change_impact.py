@@ -1,6 +1,7 @@
-"""What a change does to what runs: restarts, refusals, deletions, traffic, and what it asks of a cluster.
+"""Summarizes the impact of a change on running workloads: restarts, rejections, deletions, traffic, resources.
 
-In: what is touched, as values. Out: effects by object, and one sentence. Never: I/O; an effect that is only likely.
+In: changed Applications, as values. Out: effects per Application and a one-sentence summary. Never: I/O; an effect
+that is only likely.
 """
 
 from __future__ import annotations
@@ -19,21 +20,21 @@ from argosy.gitops.analysis.schema_validation import Schemas
 
 
 class Verdict(StrEnum):
-    """Whether it can be delivered as it stands."""
+    """Whether the change can be delivered."""
 
     FINE = "fine"
-    REFUSED = "refused"  # a cluster would not take it
+    REFUSED = "refused"  # a cluster rejects it
     BROKEN = "broken"  # it does not render
 
 
 @dataclass(frozen=True)
 class Impact:
-    """All of it. `touched` are only those that something changes of."""
+    """Effects of a whole change. `app_changes` holds only the Applications that change."""
 
     touched: tuple[Touched, ...]
-    effects: tuple[tuple[Effect, ...], ...]  # of each that is touched
-    has_production: bool = False  # whether anything here is known to be production
-    lost: tuple[str, ...] = ()  # Applications that ApplicationSets make no more
+    effects: tuple[tuple[Effect, ...], ...]  # per entry of `app_changes`
+    has_production: bool = False  # True if an Application here is known to be production
+    lost: tuple[str, ...] = ()  # Applications that ApplicationSets no longer generate
 
     @cached_property
     def all_effects(self) -> list[Effect]:
@@ -50,11 +51,11 @@ class Impact:
 
     @cached_property
     def delta(self) -> tuple[Amount, Amount]:
-        """More or less than before: with as few replicas as there always are, and with as many as there may be."""
+        """Difference in requested resources: with minimum and with maximum replicas."""
         least = most = Amount()
         for each in self.touched:
             if each.fault or each.fault_before:
-                continue  # one side is not known
+                continue  # one side is unknown
             before = asked([*each.kept, *(change.before for change in each.changes if change.before)])
             after = asked([*each.kept, *(change.after for change in each.changes if change.after)])
             least = least.plus(after.least).plus(before.least, -1)
@@ -68,18 +69,18 @@ class Impact:
         parts = [_apps(self.touched), *self._faults()]
         broken = [each.name for each in self.touched if each.fault]
         if len(broken) == len(self.touched) and not self.lost:
-            return " · ".join([*parts, "restarts, amounts and deletions unknown", *self._environments()])
+            return " · ".join([*parts, "restarts, resources and deletions unknown", *self._environments()])
         parts += [*self._restarts(), *self._traffic()]
         return " · ".join([*parts, *self._amounts(), self._deletions(), *self._environments()])
 
     def _faults(self) -> Iterable[str]:
         broken = [each.name for each in self.touched if each.fault]
         if broken:
-            more = ", so what it does is unknown" if len(broken) < len(self.touched) else ""
+            more = ", so its effects are unknown" if len(broken) < len(self.touched) else ""
             yield f"{', '.join(broken)} cannot be rendered{more}"
         invalid = {each.name for each in self.of(EffectKind.INVALID)}
         if invalid:
-            yield f"{_counted(len(invalid), 'object')} refused by the API server, so a sync fails"
+            yield f"{_counted(len(invalid), 'object')} rejected by the API server, so a sync fails"
         refused = {each.name for each in self.of(EffectKind.REFUSED)}
         if refused:
             yield f"{_counted(len(refused), 'object')} cannot be updated in place, so a sync fails"
@@ -91,12 +92,12 @@ class Impact:
         found = self.of(EffectKind.RESTART)
         if found:
             nouns = Counter(each.noun for each in found)
-            how = "with a gap" if any(each.has_gap for each in found) else "rolling"
+            how = "with downtime" if any(each.has_gap for each in found) else "rolling"
             yield f"restarts {' and '.join(_counted(count, noun) for noun, count in nouns.items())} ({how})"
         elif foreign := sorted({each.name for one in self.touched for each in one.changes if is_foreign(each)}):
-            yield f"no restarts known ({foreign[0]}{', …' if len(foreign) > 1 else ''}: as its controller decides)"
+            yield f"no restarts known ({foreign[0]}{', …' if len(foreign) > 1 else ''}: its controller decides)"
         elif unsure := self.of(EffectKind.OPEN):
-            yield f"no restarts known ({unsure[0].name}: as KServe chooses)"
+            yield f"no restarts known ({unsure[0].name}: KServe decides)"
         else:
             yield "no restarts at once" if any(each.noun for each in self.of(EffectKind.STALE)) else "no restarts"
 

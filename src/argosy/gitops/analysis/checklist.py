@@ -1,6 +1,7 @@
-"""What to verify after a sync, as assertions: each is true, false, or for people to judge.
+"""Builds the checklist after a sync: statements that hold, do not hold, or need a person's judgement.
 
-In: Applications as they live. Out: items with their evidence. Never: calls something true that nobody has looked at.
+In: live Applications. Out: checklist items with evidence. Never: reports a statement as true without having checked
+it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ WORK: Final = ("feature/", "feat/", "bugfix/", "fix/", "wip/", "dev/")
 
 @dataclass(frozen=True)
 class Item:
-    """`holds` is None where it cannot be judged from here."""
+    """One statement. `holds` is None if it cannot be decided from here."""
 
     text: str
     holds: bool | None
@@ -34,7 +35,7 @@ def checklist(apps: Sequence[LiveApp]) -> list[Item]:
 
 def _synced(apps: Sequence[LiveApp]) -> Item:
     wrong = [app.name for app in apps if app.sync != "Synced" and not is_acceptable(app)]
-    return Item("all applications are Synced, or OutOfSync only by what others own", not wrong, tuple(wrong))
+    return Item("all applications are Synced, or OutOfSync only in fields that others own", not wrong, tuple(wrong))
 
 
 def _healthy(apps: Sequence[LiveApp]) -> Item:
@@ -44,11 +45,11 @@ def _healthy(apps: Sequence[LiveApp]) -> Item:
 
 def _errors(apps: Sequence[LiveApp]) -> Item:
     wrong = [f"{app.name}: {kind}" for app in apps for kind, _ in app.conditions if kind in ERRORS]
-    return Item("there is no ComparisonError and no SyncError", not wrong, tuple(wrong))
+    return Item("no ComparisonError and no SyncError", not wrong, tuple(wrong))
 
 
 def _branches(apps: Sequence[LiveApp]) -> Item:
-    """Branches of unfinished work are wrong whatever the default branch is called."""
+    """Branch names of unfinished work are wrong, whatever the default branch is called."""
     mine = [app for app in apps if app.is_production]
     wrong = [
         f"{app.name}: {source.ref}, not {app.default_branch or 'the default branch'}"
@@ -64,9 +65,9 @@ def _secrets(apps: Sequence[LiveApp]) -> Item:
     unseen = [app.name for app in apps if app.open_secrets is None]
     if wrong:
         return Item("no Secret with values is in Git", False, wrong)
-    told = (f"not looked at: {', '.join(unseen)}",) if unseen else ()
+    told = (f"not checked: {', '.join(unseen)}",) if unseen else ()
     return Item("no Secret with values is in Git", None if unseen else True, told)
 
 
 def _documented() -> Item:
-    return Item("new patterns are documented", None, ("for people to judge",))
+    return Item("new patterns are documented", None, ("needs a person's review",))

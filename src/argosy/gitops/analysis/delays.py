@@ -1,7 +1,6 @@
-"""What an Application waits for: its project's turn, because its budget of worker time is used up, or a sync window.
+"""Finds why an Application waits: its project is over its worker-time budget, or a sync window is closed.
 
-In: an Application, its project, budgets that are used up, a time. Out: a Delay, or None. Never: asks a cluster; reads a
-clock.
+In: an Application, its project, exceeded budgets, a time. Out: a Delay, or None. Never: reads a cluster or a clock.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ class Delay(NamedTuple):
 
 
 def is_waiting_for_pass(app: Application) -> bool:
-    """True if a pass over the Application is due: the first one, a refresh, or an operation that has not begun."""
+    """True if a reconciliation is due: the first one, a refresh, or an operation that has not started."""
     has_begun = app.state is not None and not app.state.progress.is_over
     return not app.status or REFRESH in app.annotations or (app.operation is not None and not has_begun)
 
 
 def is_waiting_for_sync(app: Application) -> bool:
-    """True if a sync is under way, or is due because the Application is OutOfSync and syncs by itself."""
+    """True if a sync is running, or is due because the Application is OutOfSync and syncs automatically."""
     return is_syncing(app) or (_is_out_of_sync(app) and _is_automated(app) and read_hold(app.annotations) is None)
 
 
@@ -47,7 +46,7 @@ def is_syncing(app: Application) -> bool:
 
 
 def find_budget_delay(app: Application, use: BudgetUse | None, engines: Engines) -> Delay | None:
-    """Return the delay of an Application whose project goes behind the others. `use`: None if the project does not.
+    """Return the delay of an Application whose project is over its budget. `use`: None if the project is within it.
 
     An Application that an Argo CD delivers, or that is paused, does not wait for workers of argosy.
     """
@@ -64,7 +63,7 @@ def find_budget_delay(app: Application, use: BudgetUse | None, engines: Engines)
 
 
 def find_window_verdict(app: Application, project: Project, clusters: Clusters, now: datetime) -> Verdict | None:
-    """Return the verdict of the sync windows that keep the Application from syncing now; None if it need not or may."""
+    """Return the decision of the sync windows that block a sync now; None if no sync is due or it is allowed."""
     if not is_waiting_for_sync(app):
         return None
     placed, state = clusters.placed(app), app.state
@@ -82,7 +81,7 @@ def find_window_verdict(app: Application, project: Project, clusters: Clusters, 
 def find_window_delay(
     app: Application, project: Project, clusters: Clusters, now: datetime, title: str = ""
 ) -> Delay | None:
-    """Return the delay of an Application that a sync window holds back. `title`: its name as users type it."""
+    """Return the delay of an Application that a sync window blocks. `title`: its name as users type it."""
     window_verdict = find_window_verdict(app, project, clusters, now) if project.windows else None
     if window_verdict is None or window_verdict.window is None:
         return None
@@ -114,7 +113,7 @@ def find_delay(
     now: datetime,
     title: str = "",
 ) -> Delay | None:
-    """Return why an Application waits now: for its project's turn, or for a sync window."""
+    """Return why an Application waits now: for its project's turn or for a sync window."""
     if delay := find_budget_delay(app, use, engines):
         return delay
     return None if project is None else find_window_delay(app, project, clusters, now, title)

@@ -1,6 +1,6 @@
-"""What a diagnosis says of each Application: one line for each finding, with its state and the way out.
+"""Builds the diagnosis table: one line per finding with the Application's state and a remedy, and a score.
 
-In: Applications, findings, remedies. Out: lines, counts, a score. Never: a cause that no rule is sure of.
+In: Applications, findings, remedies. Out: lines, counts, a score. Never: a cause that no rule is certain of.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ _ERRORS: Final = ("ComparisonError", "InvalidSpecError", "SyncError", "DeletionE
 
 
 class Remedy(NamedTuple):
-    """What would help, in a word or two. `is_certain`: it was proven, and nobody need be asked. None: nothing to do."""
+    """A remedy in a word or two. `is_certain`: True if it was proven, False if a person must decide, None if nothing
+    is to be done.
+    """
 
     word: str
     is_certain: bool | None = None
@@ -33,14 +35,14 @@ class Remedy(NamedTuple):
 
 
 INVALID: Final = Remedy("spec or project")
-# What helps where nobody proposes something better, by rule.
+# Remedies by rule, used if nothing better is proposed.
 USUAL: Final[Mapping[str, Remedy]] = {
-    **dict.fromkeys(("AGY401", "AGY402", "AGY403", "AGY407", "AGY408", "AGY409"), Remedy("correct the script")),
-    "AGY118": Remedy("correct the pattern"),
+    **dict.fromkeys(("AGY401", "AGY402", "AGY403", "AGY407", "AGY408", "AGY409"), Remedy("fix the script")),
+    "AGY118": Remedy("fix the pattern"),
     "AGY405": Remedy("use the CR"),
-    "AGY406": Remedy("correct the key"),
+    "AGY406": Remedy("fix the key"),
     "AGY501": Remedy("ignore rule", False),
-    "AGY502": Remedy("look at it"),
+    "AGY502": Remedy("investigate"),
     "AGY503": Remedy("storage class"),
     "AGY504": Remedy("image"),
     "AGY505": Remedy("credentials"),
@@ -55,20 +57,20 @@ USUAL: Final[Mapping[str, Remedy]] = {
     "AGY514": Remedy("old job"),
     "AGY515": Remedy("sync", False),
     "AGY516": Remedy("one definition"),
-    "AGY517": Remedy("look at it"),
-    "AGY518": Remedy("look at it"),
+    "AGY517": Remedy("investigate"),
+    "AGY518": Remedy("investigate"),
     "AGY519": Remedy("cluster"),
     "AGY520": Remedy("controller"),
-    "AGY521": Remedy("correct the window"),
+    "AGY521": Remedy("fix the window"),
     "AGY522": Remedy("wait"),
-    "AGY524": Remedy("correct the value"),
+    "AGY524": Remedy("fix the value"),
     "AGY525": Remedy("make renders cheaper"),
 }
 
 
 @dataclass(frozen=True)
 class Line:
-    """One row of the table. Without a finding it tells of a state that no rule explains."""
+    """One row of the table. Without a finding, it describes a state that no rule explains."""
 
     app: str
     state: str
@@ -96,7 +98,7 @@ class Line:
 
 
 def state_of(app: LiveApp) -> str:
-    """The one word for it, the worst first."""
+    """Return the state in one word; the worst one wins."""
     kinds = [kind for kind, _ in app.conditions]
     error = next((kind for kind in _ERRORS if kind in kinds), "")
     if error:
@@ -122,9 +124,9 @@ def lines(
     remedies: Mapping[tuple[str, str], Remedy],
     waits: Mapping[str, Wait],
 ) -> list[Line]:
-    """By Application, the worst finding first; what concerns the whole installation is at the end.
+    """Return lines by Application, the worst finding first; lines about the installation come last.
 
-    `remedies` are by Application and rule.
+    `remedies` are keyed by Application and rule.
     """
     found: list[Line] = []
     for app in apps:
@@ -141,7 +143,7 @@ def lines(
 
 
 def _order(finding: Finding) -> tuple[int, int, str]:
-    """What makes others: above all what keeps manifests from being made, and last that something is ill at all."""
+    """Sort causes before consequences: failures to render first, unhealthy objects last."""
     early = finding.rule.id in ("AGY505", "AGY509", "AGY510", "AGY519")
     late = finding.rule.id in ("AGY515", "AGY517", "AGY518")
     return -finding.severity.weight, late - early, finding.rule.id
@@ -150,7 +152,7 @@ def _order(finding: Finding) -> tuple[int, int, str]:
 def _line(app: str, state: str, finding: Finding, remedies: Mapping[tuple[str, str], Remedy]) -> Line:
     rule = finding.rule.id
     field = finding.sight.field if rule == "AGY509" else ""
-    if field.startswith(JQ_FIELD) or field == RENDER_FIELD:  # no other branch helps
+    if field.startswith(JQ_FIELD) or field == RENDER_FIELD:  # another branch does not help
         remedy = Remedy("jq expression" if field.startswith(JQ_FIELD) else "smaller source")
     else:
         usual = INVALID if (rule, state) == ("AGY509", "InvalidSpecError") else USUAL.get(rule)
@@ -160,31 +162,31 @@ def _line(app: str, state: str, finding: Finding, remedies: Mapping[tuple[str, s
 
 def _unexplained(app: LiveApp) -> Line:
     if not app.app.status:
-        told = f"nobody has looked at it yet: does a controller run, and look into namespace {app.app.namespace}?"
-        return Line(app.name, state_of(app), told, "see what delivers: argosy controller", Remedy("controller"))
+        told = f"not reconciled yet: does a controller run, and does it watch namespace {app.app.namespace}?"
+        return Line(app.name, state_of(app), told, "run a controller: argosy controller", Remedy("controller"))
     kinds = [f"{kind}: {message}" for kind, message in app.conditions]
     said = next(iter(kinds), "") or app.health_message or f"{app.sync}, {app.health}"
-    fix = f"look closer: argosy explain application/{app.name}; argosy app diff {app.name}"
+    fix = f"see: argosy explain application/{app.name}; argosy app diff {app.name}"
     is_unseen = app.fields is None and app.sync == "OutOfSync"
-    lead = "it was not compared from here; " if is_unseen else "no rule is sure of a cause; "
+    lead = "not compared; " if is_unseen else "no rule identifies a cause; "
     if is_well(app):
-        return Line(app.name, state_of(app), f"it says: {said}", fix, Remedy("informational"))
-    return Line(app.name, state_of(app), f"{lead}it says: {said}", fix, Remedy("look at it"))
+        return Line(app.name, state_of(app), f"reported: {said}", fix, Remedy("informational"))
+    return Line(app.name, state_of(app), f"{lead}reported: {said}", fix, Remedy("investigate"))
 
 
 @dataclass(frozen=True)
 class Score:
-    """How many are Synced now, and would be after the fixes that were proven. `left`: who would not, and why."""
+    """How many Applications are Synced now, and after the proven fixes. `not_fixed`: the others, with the reason."""
 
     total: int
     synced: int
     healthy: int
-    after: int | None = None  # None: nobody has proven anything
+    after: int | None = None  # None: no fix was proven
     left: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def exceptions(self) -> Mapping[str, str]:
-        """Whom a promise leaves out; none where nothing is promised."""
+        """Applications that the promised result excludes; empty if nothing is promised."""
         return {} if self.after in (None, self.synced) else self.left
 
     @property
@@ -213,7 +215,7 @@ def _share(part: int, whole: int) -> float:
 
 
 def percent(part: int, whole: int) -> str:
-    """One decimal, and none where that says nothing: 37.5%, 100%."""
+    """Render a percentage with one decimal, without a trailing zero: 37.5%, 100%."""
     return f"{_share(part, whole):.1f}%".replace(".0%", "%")
 
 

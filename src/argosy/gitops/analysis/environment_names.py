@@ -1,6 +1,6 @@
-"""The words that people use for environments.
+"""Recognizes environments by common words: dev, test, staging, production.
 
-In: names, namespaces, labels and paths. Out: the environment that they speak of. Never: a part of a word.
+In: names, namespaces, labels and paths. Out: the environment. Never: matches a part of a word.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 PRODUCTION: Final = "production"
-# From the first to the last; what has no such word is no environment by convention.
+# From first to last environment.
 WORDS: Final[dict[str, tuple[str, ...]]] = {
     "dev": ("dev", "develop", "development", "sandbox"),
     "test": ("test", "testing", "qa", "integration", "int"),
@@ -18,7 +18,7 @@ WORDS: Final[dict[str, tuple[str, ...]]] = {
 
 
 def environment_of(*said: str) -> str:
-    """The first text that names one decides; of two in a text the later environment, for more depends on it."""
+    """Return the environment that the first matching text names; if a text names two, the later environment wins."""
     for text in said:
         words = set(text.lower().replace("/", "-").replace("_", "-").split("-"))
         for name, known in reversed(WORDS.items()):
@@ -28,5 +28,5 @@ def environment_of(*said: str) -> str:
 
 
 def rank(name: str) -> int:
-    """Its place on the way; -1 for a word that is not known."""
+    """Return the position in the order of environments; -1 for an unknown word."""
     return next((place for place, words in enumerate(WORDS.values()) if name in words), -1)

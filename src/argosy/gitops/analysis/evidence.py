@@ -1,6 +1,7 @@
-"""What is known of one object when its differences are explained.
+"""Collects all known versions of one object whose differences are explained.
 
-In: manifests of the same object from several hands. Out: values at the same place in each. Never: asks a cluster.
+In: desired, live, applied and predicted manifests of an object. Out: the values of a field in each of them. Never:
+asks a cluster.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from argosy.kube.objects import Manifest
 from argosy.kube.patch.json_pointer import format_tokens, parse
 
 NAMES: Final = ("name", "mountPath", "containerPort", "port", "key", "ip", "topologyKey", "type")
-# k8s: `spec.selector: Invalid value: {…}: field is immutable`; several stand in brackets, with commas between.
+# k8s: `spec.selector: Invalid value: {…}: field is immutable`; several errors are in brackets, comma-separated.
 _SAID: Final = re.compile(r"(?:^|[\[,:] ?)((?:[a-z]\w*)(?:[.\[][^:,\s]*)?): (Invalid value|Forbidden|Required value)")
-# k8s: server-side apply names such fields from the root, `.spec.template.spec.restart: field not declared in schema`
+# k8s: server-side apply reports them from the root, `.spec.template.spec.restart: field not declared in schema`
 _UNDECLARED: Final = re.compile(r"\.([\w.\[\]=\",-]+): (field not declared in schema)")
 
 
@@ -33,46 +34,46 @@ ABSENT: Final = _Absent()
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Everything but the pair may be unknown: then less can be said, and nothing wrong."""
+    """Facts about one object. Everything but the pair may be unknown; then fewer causes can be found."""
 
     app: str
     pair: Pair
     is_served: bool = True
-    after: Manifest | None = None  # what the server says an apply would make of it
-    refused: Mapping[str, str] = field(default_factory=dict)  # fields that the server will not have, and its words
-    filled: Manifest | None = None  # as desired, with the defaults of its kind
-    elsewhere: Manifest | None = None  # as the default branch desires it
-    default_branch: str = ""  # its name, where the application follows another one
-    ref: str = ""  # which it follows
-    instead: str = ""  # what it is compared with, where that is not what the application follows
-    was_applied: bool = False  # the last sync, of what is desired now, has written it
+    after: Manifest | None = None  # result of a dry-run apply
+    refused: Mapping[str, str] = field(default_factory=dict)  # fields that the API server rejects, with its messages
+    filled: Manifest | None = None  # desired manifest with the defaults of its kind
+    elsewhere: Manifest | None = None  # manifest on the default branch
+    default_branch: str = ""  # set if the Application follows another branch
+    ref: str = ""  # the ref that the Application follows
+    instead: str = ""  # the revision compared with, if the Application does not follow it
+    was_applied: bool = False  # the last sync of the current desired state wrote it
     origins: Mapping[str, Origin] = field(default_factory=dict)  # by pointer: where the desired value is written
     controller: str = FIELD_MANAGER
 
     @property
     def applied(self) -> Manifest | None:
-        """What was applied last, where that is written down. Of a Secret it is not comparable: texts become data."""
+        """Last applied manifest, if recorded. None for a Secret, because stringData becomes data."""
         if self.pair.live is None or self.pair.key.kind == "Secret":
             return None
         return last_applied(self.pair.live)
 
     @property
     def live_form(self) -> Manifest:
-        """Pointers of differences are places in this."""
+        """The manifest that pointers of differences refer to."""
         return self.pair.compared or self.pair.live or {}
 
     def at(self, pointer: str, manifest: Manifest | None) -> Any:
-        """The value in another manifest of the same object; ABSENT where it has none."""
+        """Return a field's value in another manifest of the same object; ABSENT if it has none."""
         return value_at(manifest, parse(pointer), self.live_form)
 
 
 def value_at(manifest: Any, tokens: Sequence[str], like: Any) -> Any:
-    """The value at the place that the tokens name in `like`; elements of lists are found by their names."""
+    """Return the value that the tokens address in `like`; list elements are matched by their names."""
     return _walk(manifest, tokens, like)[1]
 
 
 def pointer_in(manifest: Any, pointer: str, like: Any) -> str:
-    """The same place as that of a pointer into `like`, where elements may stand in another order; as far as it goes."""
+    """Translate a pointer into `like` to `manifest`, whose lists may have another order; stops where the path ends."""
     return format_tokens(_walk(manifest, parse(pointer), like)[0])
 
 
@@ -99,7 +100,7 @@ def _step(value: Any, token: str) -> Any:
 
 
 def _index(items: Sequence[Any], index: int, like: Any) -> int:
-    """Where the element is that has the name of the other one; beyond the list where there is none."""
+    """Return the index of the element with the same name; the length of the list if there is none."""
     if isinstance(like, dict):
         for name in NAMES:
             if name in like and all(isinstance(item, dict) for item in items):
@@ -109,7 +110,7 @@ def _index(items: Sequence[Any], index: int, like: Any) -> int:
 
 
 def refused_fields(message: str, details: Mapping[str, Any] | None = None) -> dict[str, str]:
-    """Which fields a server will not have, by what it said: its causes, else its sentence."""
+    """Return the fields that a server rejects, with messages: from its causes, or else parsed from its message."""
     causes = (details or {}).get("causes")
     found: dict[str, str] = {}
     for each in causes if isinstance(causes, list) else ():
@@ -122,7 +123,7 @@ def refused_fields(message: str, details: Mapping[str, Any] | None = None) -> di
 
 
 def refusal_of(pointer: str, refused: Mapping[str, str]) -> str:
-    """What the server said of this field, or of what holds it; empty where nothing. k8s: exceptions are named."""
+    """Return the server's message about the field or a parent; empty if none. k8s: messages name exceptions."""
     tokens = parse(pointer)
     for name, message in refused.items():
         path = re.findall(r"[^.\[\]]+", name)

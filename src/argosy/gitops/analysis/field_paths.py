@@ -1,7 +1,7 @@
-"""A field as people write it: `.spec.replicas`, `spec.containers[0].image`, `[name="web"]`, or a JSON pointer.
+"""Parses field paths that people type: `.spec.replicas`, `spec.containers[0].image`, `[name="web"]`, JSON pointers.
 
-In: a text, the manifest that it is about. Out: a JSON pointer. Never: a place that the manifest does not have; then
-the names that there are.
+In: a path and the manifest. Out: a JSON pointer. Never: a path that the manifest does not have; raises an error that
+lists the existing names.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_NAMES: Final = 12
 
 
 def find_field(path: str, manifest: Manifest) -> str:
-    """The pointer of a field that the manifest has. Raises UserError."""
+    """Return the pointer of a field that exists in the manifest. Raises UserError."""
     here: Any = manifest
     tokens: list[str | int] = []
     for step in _steps(path):
@@ -43,7 +43,7 @@ def _steps(path: str) -> Iterator[str | tuple[str, str]]:
         end = match.end()
         yield (match["by"], match["value"]) if match["by"] else match["plain"] or match["index"] or match["quoted"]
     if end != len(path) or not path:
-        raise UserError(f"{path!r} is no path of a field; write it like .spec.replicas", where="FIELD")
+        raise UserError(f"{path!r} is not a field path; example: .spec.replicas", where="FIELD")
 
 
 def _below(here: Any, step: str | tuple[str, str], path: str) -> tuple[Any, str | int]:
@@ -53,7 +53,7 @@ def _below(here: Any, step: str | tuple[str, str], path: str) -> tuple[Any, str 
         for index, item in enumerate(here):
             if step == str(index) or (isinstance(step, tuple) and _is_named(item, *step)):
                 return item, index
-    raise UserError(f"{path} is not in it: {_hint(here, step)}", where="FIELD")
+    raise UserError(f"{path} not found: {_hint(here, step)}", where="FIELD")
 
 
 def _is_named(item: Any, by: str, value: str) -> bool:
@@ -63,10 +63,10 @@ def _is_named(item: Any, by: str, value: str) -> bool:
 def _hint(here: Any, step: str | tuple[str, str]) -> str:
     said = step if isinstance(step, str) else f'[{step[0]}="{step[1]}"]'
     if isinstance(here, list):
-        return f"a list of {len(here)} has no {said}; name an element by its number or by its name"
+        return f"the list of {len(here)} has no {said}; address an element by its index or its name"
     names = sorted(here) if isinstance(here, dict) else []
     near = difflib.get_close_matches(said, names, n=1)
     if near:
-        return f"there is no {said}; did you mean {near[0]}?"
+        return f"no field {said}; did you mean {near[0]}?"
     known = ", ".join(names[:MOST_NAMES]) or "nothing"
-    return f"there is no {said}; beside it there is {known}{' and more' if len(names) > MOST_NAMES else ''}"
+    return f"no field {said}; existing fields: {known}{' and more' if len(names) > MOST_NAMES else ''}"

@@ -1,7 +1,7 @@
-"""One field of an object, differing or not: both values, where it comes from, and who has it.
+"""Explains one field of an object, differing or not: its cause, its owner, and since when.
 
-In: Evidence, a pointer. Out: FieldStory. Never: a value of a Secret, unless its caller hands one in: manifests to be
-shown are masked before.
+In: Evidence and a pointer. Out: FieldExplanation. Never: a value of a Secret, unless the caller passes one: manifests
+to be shown are masked before.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from argosy.gitops.diff.field_subset import same
 from argosy.kube.patch.json_pointer import parse
 from argosy.kube.patch.managed_fields import Manager, managers_of
 
-AS_ASKED: Final = "as Git asks for it"
-DEFAULT: Final = "Git does not ask for it, and the server fills in a default"
-LEFT: Final = "Git does not ask for it, and a sync leaves it alone"
+AS_ASKED: Final = "matches Git"
+DEFAULT: Final = "not set in Git; default set by the API server"
+LEFT: Final = "not set in Git; a sync does not change it"
 
 
 @dataclass(frozen=True, slots=True)
 class FieldStory:
-    """`cause` says why it differs, or where the value comes from."""
+    """`cause` says why the field differs, or where its value comes from."""
 
     pointer: str
     differs: bool
@@ -36,7 +36,7 @@ class FieldStory:
 
 
 def tell(evidence: Evidence, pointer: str, found: Difference | None) -> FieldStory:
-    """`found` is the difference there, where there is one."""
+    """Explain the field. `difference`: None if it does not differ."""
     owner = _owner(evidence, pointer)
     name, since = (owner.name, owner.time) if owner else ("", "")
     if found is not None:
@@ -46,7 +46,7 @@ def tell(evidence: Evidence, pointer: str, found: Difference | None) -> FieldSto
 
 
 def _at_rest(evidence: Evidence, pointer: str, name: str, since: str) -> Cause:
-    """Of a field that does not differ."""
+    """Return the origin of the value of a field that does not differ."""
     origin = evidence.origins.get(pointer, Origin(""))
     if evidence.at(pointer, evidence.pair.desired) is not ABSENT:
         made = Cause(CauseKind.AS_ASKED, AS_ASKED, "", origin.file, origin.line, origin.repository)
@@ -71,7 +71,7 @@ def _owner(evidence: Evidence, pointer: str) -> Manager | None:
 
 
 def _tokens(pointer: str, live: Any) -> list[str | int]:
-    """Numbers where the live manifest has lists."""
+    """Parse the pointer, with integers where the live manifest has lists."""
     found: list[str | int] = []
     for token in parse(pointer):
         is_index = isinstance(live, list) and token.isdecimal()

@@ -14,7 +14,7 @@ from argosy.gitops.analysis.violation import Place, Severity, Sight
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A sight with the rule that saw it."""
+    """A violation and the rule that reports it."""
 
     rule: Rule
     sight: Sight
@@ -29,7 +29,7 @@ class Finding:
 
     @property
     def mark(self) -> str:
-        """The same for the same mistake, though lines above it come and go."""
+        """Identifies the same mistake even if lines above it are added or removed."""
         return "|".join((self.rule.id, self.place.file, self.sight.subject, self.sight.field))
 
     def as_data(self) -> dict[str, Any]:

@@ -1,6 +1,7 @@
-"""Edits that do away with findings. In: an object as a file has it. Out: edits; none where it says something else.
+"""Builds edits that fix findings.
 
-Never: a change that a human would have to choose; what has two cures has no edit here.
+In: an object as its file has it. Out: edits; none if the file does not have the reported value. Never: an edit that a
+person must choose; a mistake with two possible fixes has no edit here.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _LISTS: Final = ("jsonPointers", "jqPathExpressions")
 
 
 def value_at(manifest: Manifest, path: Sequence[Step]) -> Any:
-    """What is there; None where anything on the way is missing."""
+    """Return the value at the path; None if a step is missing."""
     here: Any = manifest
     for step in path:
         if isinstance(here, dict) and isinstance(step, str):
@@ -30,7 +31,7 @@ def value_at(manifest: Manifest, path: Sequence[Step]) -> Any:
 
 
 def replaced(path: tuple[Step, ...], was: object, new: object) -> Edits:
-    """Only where the file itself says what was found."""
+    """Replace the value, only if the file itself has the reported value."""
     return lambda manifest: [Edit(path, new)] if value_at(manifest, path) == was else []
 
 
@@ -44,7 +45,7 @@ def with_sync_option(option: str) -> Edits:
             return []
         said = [str(each) for each in options if str(each).partition("=")[0] == name]
         if said and said != [option]:
-            return []  # somebody wants it otherwise
+            return []  # the file sets the option to another value on purpose
         at = options.index(option) if said else len(options)
         return [Edit((*_OPTIONS, at), option)]
 
@@ -52,12 +53,12 @@ def with_sync_option(option: str) -> Edits:
 
 
 def written(path: tuple[Step, ...], new: object) -> Edits:
-    """Whatever the file says there now."""
+    """Set the value, whatever the file has there now."""
     return lambda _: [Edit(path, new)]
 
 
 def without_ignored(text: str) -> Edits:
-    """Without this pointer or expression; a rule that has no other goes, and a list that has no other rule."""
+    """Remove this pointer or expression; remove a rule and the list of rules if nothing is left."""
 
     def edits(manifest: Manifest) -> Sequence[Edit]:
         path = ("spec", "ignoreDifferences")
@@ -87,7 +88,7 @@ def annotated(name: str, text: str) -> Edits:
 
 
 def with_word(name: str, word: str) -> Edits:
-    """One more word in an annotation that lists them with commas."""
+    """Add a word to an annotation that holds a comma-separated list."""
 
     def edits(manifest: Manifest) -> Sequence[Edit]:
         given = value_at(manifest, ("metadata", "annotations", name))
@@ -99,7 +100,7 @@ def with_word(name: str, word: str) -> Edits:
 
 
 def moved(old: tuple[Step, ...], new: tuple[Step, ...]) -> Edits:
-    """Only where the new place is free."""
+    """Move a value, only if the new path is free."""
 
     def edits(manifest: Manifest) -> Sequence[Edit]:
         value = value_at(manifest, old)
@@ -111,7 +112,7 @@ def moved(old: tuple[Step, ...], new: tuple[Step, ...]) -> Edits:
 
 
 def in_texts(path: tuple[Step, ...], change: Callable[[str], str]) -> Edits:
-    """Of a container's command and arguments."""
+    """Change the strings of a container's command and arguments."""
 
     def edits(manifest: Manifest) -> Sequence[Edit]:
         found = []

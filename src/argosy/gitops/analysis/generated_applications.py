@@ -1,7 +1,7 @@
-"""Applications that an ApplicationSet makes, as far as that can be known from Git alone.
+"""Finds Applications that an ApplicationSet no longer generates, as far as Git alone can tell.
 
-In: an ApplicationSet, and the folders of its repository. Out: names, or None where they cannot be known. Never: I/O; a
-guess: what any other generator or a richer template would give is not said.
+In: ApplicationSets and the folders of their repository. Out: names, or None if they cannot be known. Never: I/O;
+guesses about generators and templates other than the plain ones handled here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _Side = tuple[Item, Collection[str]]
 
 
 class Lost(NamedTuple):
-    """Applications that an ApplicationSet makes no more."""
+    """Applications that an ApplicationSet no longer generates."""
 
     item: Item  # the ApplicationSet after
     names: tuple[str, ...]
@@ -32,7 +32,7 @@ class Lost(NamedTuple):
 
 
 def lost(before: Iterable[_Side], after: Iterable[_Side]) -> list[Lost]:
-    """Each set with the folders of its repository on its side."""
+    """Compare ApplicationSets before and after; each comes with the folders of its repository on that side."""
     old_sets, new_sets = list(before), list(after)
     known = {_place(item): (item, folders) for item, folders in old_sets}
     found = []
@@ -53,7 +53,7 @@ def _place(item: Item) -> tuple[ResourceKey, str]:
 
 
 def _only(item: Item, before: list[_Side], after: list[_Side]) -> _Side | None:
-    """One that moved to another file: where there is one of the name before, and one after."""
+    """Match an ApplicationSet that moved to another file, if its name is unique before and after."""
     old, new = ([each for each in side if each[0].key == item.key] for side in (before, after))
     return old[0] if len(old) == len(new) == 1 else None
 
@@ -71,7 +71,7 @@ def names_of(item: Item, folders: Collection[str]) -> set[str] | None:
 
 
 def _parameters(generator: Any, folders: Collection[str]) -> Iterator[Mapping[str, str] | None]:
-    """None where it cannot be known."""
+    """Yield the generator's parameters; None if they cannot be known."""
     if not isinstance(generator, dict):
         yield None
         return
@@ -107,7 +107,7 @@ def _is_plain(each: Any) -> bool:
 
 
 def _matches(folder: str, pattern: str) -> bool:
-    """argo: a star stops at a slash."""
+    """argo: `*` does not match a slash."""
     parts, wanted = folder.split("/"), pattern.strip("/").split("/")
     return len(parts) == len(wanted) and all(map(fnmatchcase, parts, wanted))
 
@@ -121,6 +121,6 @@ def _flat(given: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]
 
 
 def _filled(template: str, parameters: Mapping[str, str]) -> str:
-    """Empty where something is left to be filled."""
+    """Fill in the template; empty if a placeholder is left."""
     text = _HOLE.sub(lambda match: parameters.get(match[1], match[0]), template)
     return "" if "{{" in text else text

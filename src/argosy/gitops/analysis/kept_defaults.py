@@ -1,6 +1,6 @@
-"""What becomes of defaults when a manifest is applied anew.
+"""Computes which defaults a stored object keeps when a changed manifest is applied.
 
-In: a manifest before and after, each also with its defaults. Out: what would be stored. Never: I/O.
+In: a manifest before and after, each also with its defaults. Out: the object that would be stored. Never: I/O.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def carried(before: Any, after: Any, old: Any, new: Any) -> Any:
-    """k8s: what nobody writes stays as it was filled in at first, though another default would be filled in today."""
+    """k8s: a field that nobody writes keeps the default that it got first, even if today's default differs."""
     if isinstance(old, dict) and isinstance(new, dict):
         one, other = _fields(before), _fields(after)
         kept = {name: value for name, value in old.items() if name not in one and name not in other}
@@ -18,7 +18,7 @@ def carried(before: Any, after: Any, old: Any, new: Any) -> Any:
             for name, value in new.items()
             if name in other
         }
-        gone = {name: value for name, value in new.items() if name in one and name not in other}  # filled in anew
+        gone = {name: value for name, value in new.items() if name in one and name not in other}  # defaulted again
         fresh = {name: value for name, value in new.items() if name not in old}
         return {**fresh, **kept, **gone, **inner}
     if isinstance(old, list) and isinstance(new, list):
@@ -27,7 +27,7 @@ def carried(before: Any, after: Any, old: Any, new: Any) -> Any:
 
 
 def _element(place: int, before: Any, after: Any, old: list[Any], new: list[Any]) -> Any:
-    """The same element before: by its name, or else by its place."""
+    """Merge one list element with its counterpart before: by name, or else by index."""
     given = after if isinstance(after, list) and len(after) == len(new) else new
     names = [each.get("name") if isinstance(each, dict) else None for each in old]
     name = new[place].get("name") if isinstance(new[place], dict) else None

@@ -1,7 +1,7 @@
-"""An installation as live rules look at it: its Applications, what lives, and its settings.
+"""The installation as live rules see it: Applications, live objects, settings.
 
-In, out: values; others ask the cluster. Never: I/O; a value of a Secret. What could not be read is said to be unread,
-so that nobody takes silence for absence.
+In, out: values; callers read the cluster. Never: I/O; a value of a Secret. Anything that could not be read is marked
+as unread, so that a missing object is not mistaken for an absent one.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ NO_OTHERS: Final = Engines()
 
 
 class Differs(NamedTuple):
-    """A field that is not as Git asks for; an empty pointer is the whole object."""
+    """A field that differs from Git; an empty pointer is the whole object."""
 
     key: ResourceKey
     pointer: str
     cause: Cause
-    path: str = ""  # for people
+    path: str = ""  # readable form of the pointer
 
     @property
     def shown(self) -> str:
@@ -45,11 +45,11 @@ class Differs(NamedTuple):
 
 
 class LiveRow(NamedTuple):
-    """One managed object, as the status of its Application tells of it."""
+    """One managed object, as reported in the status of its Application."""
 
     key: ResourceKey
     status: str = ""
-    health: str = ""  # empty where nobody judges it
+    health: str = ""  # empty if no health check applies
     wave: int = 0
     hook: str = ""
     message: str = ""
@@ -61,20 +61,20 @@ class LiveRow(NamedTuple):
 
 @dataclass(frozen=True)
 class LiveApp:
-    """`fields` is None where nobody could look: then only its status speaks."""
+    """An Application with its live state. `fields` is None if it was not compared: only its status is known."""
 
     app: Application
     rows: tuple[LiveRow, ...] = ()
     fields: tuple[Differs, ...] | None = None
-    unrendered: Cause | None = None  # why it cannot be rendered, as seen from here
-    blockers: tuple[str, ...] = ()  # what is unwell, from the object down to the container
-    open_secrets: tuple[str, ...] | None = None  # Secrets with values in Git; None: nobody has looked
-    default_branch: str = ""  # of its repository, where it is known to follow another branch
-    title: str = ""  # NAMESPACE/NAME where another one has its name
+    unrendered: Cause | None = None  # why it cannot be rendered from here
+    blockers: tuple[str, ...] = ()  # unhealthy objects, from the managed object down to the container
+    open_secrets: tuple[str, ...] | None = None  # Secrets with values in Git; None: not checked
+    default_branch: str = ""  # of its repository, if the Application follows another branch
+    title: str = ""  # NAMESPACE/NAME if another Application has the same name
 
     @property
     def name(self) -> str:
-        """As it is typed."""
+        """The name as users type it."""
         return self.title or self.app.name
 
     @property
@@ -91,7 +91,7 @@ class LiveApp:
 
     @property
     def conditions(self) -> list[tuple[str, str]]:
-        """Without the one that only says that it is held: that is somebody's wish, and no error."""
+        """Type and message, without the condition that reports a hold: a hold is intended and not an error."""
         found = mappings(self.app.status.get("conditions"))
         hold = read_hold(self.app.annotations)
         said = told(hold, self.app.name) if hold else ""
@@ -99,7 +99,7 @@ class LiveApp:
         return [(kind, message) for kind, message in all_told if not said or said not in message]
 
     def said(self, kind: str) -> str:
-        """The message of the first condition of a type; empty where there is none."""
+        """Return the message of the first condition of a type; empty if there is none."""
         return next((message or kind for name, message in self.conditions if name == kind), "")
 
     @property
@@ -108,16 +108,16 @@ class LiveApp:
 
     @property
     def rollback(self) -> Rollback | None:
-        """The one that is in force, while Git asks for something else."""
+        """The rollback in force while Git has another revision."""
         return rollback_of(self.app.status, self.app.sources[0].ref or "HEAD") if self.app.sources else None
 
     @property
     def has_earlier_deployment(self) -> bool:
-        """Whether `argosy app rollback` has something to go back to."""
+        """True if `argosy app rollback` has an earlier deployment to return to."""
         entries = [(entry.revisions, tuple(entry.sources)) for entry in deployments(self.app.status)]
         state = self.app.state
         if state is not None and not state.progress.is_over and state.has_result:
-            entries.append((state.revisions or (state.revision,), tuple(state.sources)))  # what is being deployed
+            entries.append((state.revisions or (state.revision,), tuple(state.sources)))  # the deployment in progress
         return any(entry != entries[-1] for entry in entries)
 
     @property
@@ -127,14 +127,14 @@ class LiveApp:
 
     @property
     def is_production(self) -> bool:
-        """By its name, its namespace, or a label: it says so itself."""
+        """True if its name, namespace or a label says so."""
         labels = mapping(mapping(self.app.wire.get("metadata")).get("labels"))
         words = {*self.name.split("-"), *self.app.destination.namespace.split("-")}
         return bool(PRODUCTION & {*words, str(labels.get("environment", "")), str(labels.get("env", ""))})
 
     @property
     def parent(self) -> str:
-        """The Application that made this one; empty where nobody says."""
+        """The Application that created this one; empty if unknown."""
         return self.app.parent
 
     def sight(
@@ -145,7 +145,7 @@ class LiveApp:
 
 @dataclass(frozen=True)
 class RepositorySecret:
-    """Which Secret lets Argo CD in at an address; never what is in it."""
+    """The Secret with Argo CD's credentials for a URL; never its contents."""
 
     name: str  # namespace/name
     url: str
@@ -155,45 +155,45 @@ class RepositorySecret:
 
 @dataclass(frozen=True)
 class OperatorState:
-    """What is known of the operator that writes argocd-cm."""
+    """State of the operator that writes argocd-cm."""
 
     namespace: str = ""
     pods: tuple[str, ...] = ()  # `name: Running, ready`
-    is_ready: bool | None = None  # None: it cannot be seen
-    errors: tuple[str, ...] = ()  # of its log
+    is_ready: bool | None = None  # None: not visible
+    errors: tuple[str, ...] = ()  # from its log
 
 
 @dataclass(frozen=True)
 class SettingsView:
-    """Where health checks are asked for, and where they have arrived."""
+    """Where health checks are configured, and whether they reached argocd-cm."""
 
     namespace: str = ""
     owner: str = ""  # name of the ArgoCD resource; empty for a plain installation
-    data: Mapping[str, str] | None = None  # of argocd-cm; None: not readable, or not there
-    is_there: bool = True  # argocd-cm
-    asked: Mapping[GroupKind, str] = field(default_factory=dict)  # scripts in the resource
-    unpropagated: tuple[str, ...] = ()  # keys that the resource asks for, and argocd-cm does not have so
-    overruled: tuple[str, ...] = ()  # those that spec.extraConfig has another script for
+    data: Mapping[str, str] | None = None  # of argocd-cm; None: not readable, or missing
+    is_there: bool = True  # argocd-cm exists
+    asked: Mapping[GroupKind, str] = field(default_factory=dict)  # scripts in the ArgoCD resource
+    unpropagated: tuple[str, ...] = ()  # keys of the resource that argocd-cm does not have with the same value
+    overruled: tuple[str, ...] = ()  # keys for which spec.extraConfig has another script
     strays: tuple[str, ...] = ()  # keys of argocd-cm that the resource does not have
     changed: str = ""  # when a person last wrote the resource, RFC 3339
     phase: str = ""  # status.phase of the resource
     operator: OperatorState = OperatorState()
-    errors: tuple[str, ...] = ()  # of the application controller's log, about health checks
-    judged: frozenset[GroupKind] = frozenset()  # kinds whose health is judged there, by whatever rule
-    is_engine: bool = False  # argosy delivers there itself
-    has_argosy: bool = False  # its controller runs, though it may only observe
-    has_argocd: bool | None = None  # whether a controller of an Argo CD runs there; None: that may not be seen
-    engines: Engines = NO_OTHERS  # of others, wherever they are
+    errors: tuple[str, ...] = ()  # from the application controller's log, about health checks
+    judged: frozenset[GroupKind] = frozenset()  # kinds with a health check of any origin
+    is_engine: bool = False  # argosy delivers here itself
+    has_argosy: bool = False  # argosy's controller runs, though it may only observe
+    has_argocd: bool | None = None  # True if an Argo CD controller runs here; None: unknown, no permission
+    engines: Engines = NO_OTHERS  # other delivery engines, wherever they run
     unexpanded: tuple[str, ...] = ()  # ApplicationSets that no controller expands
     sso_fault: str = ""  # why oidc.config of argocd-cm cannot be used
-    has_stopped: bool = False  # a controller of argosy gave its Lease back, and none holds one now
-    sees_leases: bool = True  # False: whether a controller of argosy runs may not be read
-    renewed: str = ""  # when an engine of argosy last said that it delivers, RFC 3339
-    lease_seconds: float = 0.0  # after which a Lease of such an engine that is not renewed ends
+    has_stopped: bool = False  # argosy's controller released its Lease, and nobody holds one now
+    sees_leases: bool = True  # False: no permission to read whether argosy's controller runs
+    renewed: str = ""  # when an argosy engine last renewed its Lease, RFC 3339
+    lease_seconds: float = 0.0  # duration after which an engine's Lease expires
 
 
 class Answer(NamedTuple):
-    """What a served model said when it was asked whether it is well. Code 0: nothing."""
+    """A model server's response to a health request. Code 0: no response."""
 
     path: str
     code: int
@@ -203,7 +203,7 @@ class Answer(NamedTuple):
 class ModelView:
     service: Manifest
     answers: tuple[Answer, ...] = ()
-    outdated: str = ""  # which of its Pods serve an earlier file than the last run left
+    outdated: str = ""  # which of its Pods serve an older file than the last run produced
 
 
 @dataclass(frozen=True)
@@ -211,16 +211,16 @@ class LiveView:
     now: datetime = datetime(1970, 1, 1, tzinfo=UTC)
     apps: tuple[LiveApp, ...] = ()
     objects: Mapping[GroupKind, Sequence[Manifest]] = field(default_factory=dict)
-    unread: frozenset[GroupKind] = frozenset()  # kinds of which not all could be seen
+    unread: frozenset[GroupKind] = frozenset()  # kinds whose objects could not all be read
     settings: SettingsView = SettingsView()
-    repositories: tuple[RepositorySecret, ...] | None = None  # None: Secrets may not be read
+    repositories: tuple[RepositorySecret, ...] | None = None  # None: no permission to read Secrets
     models: tuple[ModelView, ...] = ()
-    told: Mapping[str, tuple[Sight, ...]] = field(default_factory=dict)  # by rule: what others found
-    projects: Mapping[str, Project] = field(default_factory=dict)  # by name, with what they inherit
-    clusters: Clusters = field(default_factory=Clusters)  # which addresses destinations have
-    notes: tuple[str, ...] = ()  # what could not be looked at, and why
+    told: Mapping[str, tuple[Sight, ...]] = field(default_factory=dict)  # by rule: reported by callers
+    projects: Mapping[str, Project] = field(default_factory=dict)  # by name, with inherited settings
+    clusters: Clusters = field(default_factory=Clusters)  # resolves destinations to addresses
+    notes: tuple[str, ...] = ()  # what could not be checked, and why
     unreadable_settings: tuple[Sight, ...] = ()
-    budget_uses: Mapping[str, BudgetUse] = field(default_factory=dict)  # projects over their budgets of worker time
+    budget_uses: Mapping[str, BudgetUse] = field(default_factory=dict)  # projects over their worker-time budgets
 
     def of(self, kind: GroupKind, namespace: str = "") -> list[Manifest]:
         found = self.objects.get(kind, ())
@@ -231,7 +231,7 @@ class LiveView:
         return {key_of(each): each for found in self.objects.values() for each in found}
 
     def events(self, key: ResourceKey) -> list[Manifest]:
-        """About an object, the latest last."""
+        """Return the Events about an object, the latest last."""
         return sorted(self._events.get(key, ()), key=last_seen)
 
     @cached_property
@@ -245,7 +245,7 @@ class LiveView:
         return found
 
     def owner_of(self, key: ResourceKey) -> LiveApp | None:
-        """The Application that manages it, or what made it, as far as owners were read."""
+        """Find the Application that manages the object or one of its owners, as far as owners were read."""
         seen: set[ResourceKey] = set()
         todo = [key]
         while todo:
@@ -265,7 +265,7 @@ class LiveView:
         return {row.key: app for app in self.apps for row in app.rows}
 
     def seconds_since(self, time: str) -> float | None:
-        """None for what is no time."""
+        """Return the age in seconds; None if the text is not a timestamp."""
         found = moment(time)
         return (self.now - found).total_seconds() if found else None
 
@@ -286,7 +286,7 @@ def moment(text: str) -> datetime | None:
 
 
 def span(seconds: float) -> str:
-    """`2m07s`, `3h05m`, `4d`."""
+    """Render a duration: `2m07s`, `3h05m`, `4d`."""
     whole = int(max(seconds, 0))
     if whole < 60:
         return f"{whole}s"

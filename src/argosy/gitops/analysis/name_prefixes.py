@@ -1,7 +1,7 @@
-"""Names that a prefix or suffix made.
+"""Resolves names that a Kustomize prefix or suffix changed.
 
-In: an object, and the name that one of its fields gives. Out: what that name has become. Never: a guess: the object's
-own name must show the same prefix or suffix.
+In: an object and a name from one of its fields. Out: the name after the change. Never: guesses: the object's own name
+must have the same prefix or suffix.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _ENVIRONMENTS: Final = frozenset({"dev", "development", "test", "qa", "uat", "st
 
 
 def renamed(item: Item, name: str, known: Iterable[str]) -> str:
-    """The one of these names that is the given one with the affix that the object itself got; empty where none is."""
+    """Return the known name that is the given one plus the object's own affix; empty if none or several match."""
     names = list(known)
     if not name or name in names:
         return ""

@@ -1,7 +1,7 @@
-"""What becomes of an Application's objects between two states.
+"""Compares an Application's objects between two states.
 
-In: manifests before and after, with their places. Out: one Change for each object that differs. Never: I/O; a value of
-a Secret.
+In: manifests before and after, with file locations. Out: one change per object that differs. Never: I/O; a value of a
+Secret.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, dump
 from argosy.kube.schema.builtin_kinds import BUILT_IN
 
-HASH: Final = re.compile(r"(?<=.)-[bcdfghkmt24-9]{10}$")  # argo: what Kustomize puts behind names of what it generates
+HASH: Final = re.compile(r"(?<=.)-[bcdfghkmt24-9]{10}$")  # argo: suffix that Kustomize appends to generated names
 _CLUSTER_WIDE: Final = frozenset(each.group_kind for each in BUILT_IN if not each.namespaced)
 
 
@@ -34,13 +34,13 @@ class Becomes(StrEnum):
 
 @dataclass(frozen=True)
 class Change:
-    """One object; `before` or `after` is None where it is not there then."""
+    """One object that changed; `before` or `after` is None if it does not exist on that side."""
 
     key: ResourceKey
     before: Item | None
     after: Item | None
     fields: tuple[Difference, ...] = ()  # masked; `live` is before, `desired` after
-    written: Mapping[str, Place] = field(default_factory=dict)  # by pointer, as far as it was looked up
+    written: Mapping[str, Place] = field(default_factory=dict)  # by pointer, as far as looked up
 
     @property
     def name(self) -> str:
@@ -54,37 +54,37 @@ class Change:
 
     @cached_property
     def texts(self) -> tuple[str, str]:
-        """Both sides as YAML, Secrets masked; empty where there is none."""
+        """Both sides as YAML, Secrets masked; empty if the side is missing."""
         shown = masked_pair(_pair(self.key, self.before, self.after))
         return _text(shown.live), _text(shown.desired)
 
     def place(self, pointer: str = "") -> Place:
-        """Where a field is written now, or where the object was."""
+        """Return where a field is written now, or where the object was."""
         if pointer in self.written:
             return self.written[pointer]
         item = self.after or self.before
         return item.locate(pointer) if item is not None else Place("")
 
     def located(self) -> Change:
-        """With all its places looked up, while the trees are open."""
+        """Return a copy with all locations looked up, while the file trees are open."""
         pointers = ["", *(each.pointer for each in self.fields if each.has_desired)]
         return replace(self, written={pointer: self.place(pointer) for pointer in pointers})
 
 
 @dataclass(frozen=True)
 class Touched:
-    """An Application, or a folder that none names, with all that changes of it."""
+    """An Application, or a folder that no Application uses, with all its changed objects."""
 
     name: str
     before: Application | None
     after: Application | None
     changes: tuple[Change, ...] = ()
-    kept: tuple[Item, ...] = ()  # that do not change
-    fault: Fault | None = None  # why it cannot be rendered after
+    kept: tuple[Item, ...] = ()  # objects that do not change
+    fault: Fault | None = None  # why it cannot be rendered after the change
     fault_before: Fault | None = None
     environment: str = ""
-    is_folder: bool = False  # no Application names it
-    file: str = ""  # that the Application is written in
+    is_folder: bool = False  # no Application uses it
+    file: str = ""  # the file that declares the Application
     notes: tuple[str, ...] = field(default=())
 
     @property
@@ -100,7 +100,7 @@ class Touched:
 
 
 def settled(item: Item, namespace: str) -> ResourceKey:
-    """Its key where it ends; one that gets its name from the server is known by how that begins."""
+    """Return the key in the destination; an object with generateName gets its prefix and `*` as name."""
     key = item.key
     name = key.name or f"{item.text('metadata', 'generateName')}*"
     is_wide = GroupKind(key.group, key.kind) in _CLUSTER_WIDE
@@ -110,7 +110,9 @@ def settled(item: Item, namespace: str) -> ResourceKey:
 def changes(
     before: Iterable[Item], after: Iterable[Item], namespaces: tuple[str, str] = ("", "")
 ) -> tuple[list[Change], list[Item]]:
-    """What differs, by kind and name; and the items after that do not. `namespaces` are where each side goes."""
+    """Return the objects that differ, by kind and name, and those that do not. `namespaces`: default namespace of each
+    side.
+    """
     old = {settled(item, namespaces[0]): item for item in before}
     new = {settled(item, namespaces[1]): item for item in after}
     found, kept = [], []
@@ -131,7 +133,7 @@ def changes(
 
 
 def _renewed(old: Mapping[ResourceKey, Item], new: Mapping[ResourceKey, Item]) -> dict[ResourceKey, ResourceKey]:
-    """ConfigMaps and Secrets whose names end in a hash of what is in them: the same, with another content."""
+    """Match ConfigMaps and Secrets whose names differ only in the content hash."""
     gone, come = old.keys() - new.keys(), new.keys() - old.keys()
     stems: dict[ResourceKey, list[ResourceKey]] = {}
     for key in come:

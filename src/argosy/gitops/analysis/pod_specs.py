@@ -1,6 +1,6 @@
-"""Pods inside of other manifests: where their specs are, what they run, and what they need.
+"""Finds Pod specs inside of manifests: their containers, scripts, and the objects that they need.
 
-In: a manifest. Out: paths and names. Never: a need that a Pod starts without.
+In: a manifest. Out: paths and names. Never: an object without which the Pod starts anyway.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ AWAITED: Final = frozenset(SPECS) - {("batch", "CronJob")}  # argo: a wave waits
 
 
 class Need(NamedTuple):
-    """What a Pod does not start without."""
+    """An object without which a Pod does not start."""
 
     group: str
     kind: str
     name: str
-    path: tuple[Step, ...]  # where it is written
+    path: tuple[Step, ...]  # the field that references it
 
 
 class Container(NamedTuple):
@@ -51,7 +51,7 @@ def containers(item: Item) -> Iterator[Container]:
 
 
 def script_of(container: Container) -> str:
-    """All that it is told to run, as one text."""
+    """Return the container's command and arguments as one text."""
     words = [container.spec.get(name) for name in ("command", "args")]
     return "\n".join(str(word) for each in words if isinstance(each, list) for word in each)
 

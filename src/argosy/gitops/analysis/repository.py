@@ -1,6 +1,6 @@
-"""A repository as rules look at it: its Applications, and all that they render to.
+"""The repository as rules see it: its Applications and their rendered manifests.
 
-In, out: values; others read files and render. Never: I/O.
+In, out: values; callers read files and render. Never: I/O.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ def pointer(path: tuple[Step, ...]) -> str:
 
 @dataclass(frozen=True)
 class Item:
-    """A manifest, and where its fields are written."""
+    """A manifest and where its fields are written."""
 
     manifest: Manifest
     key: ResourceKey
     locate: Locate
 
     def at(self, *path: Step) -> Place:
-        """The line of a field, or of the last on its path that is written."""
+        """Return the line of a field, or of its closest parent that is written."""
         return self.locate(pointer(path))
 
     def value(self, *path: Step) -> Any:
-        """What is there; None where anything on the way is missing."""
+        """Return the value at the path; None if a step is missing."""
         return value_at(self.manifest, path)
 
     def fields(self, *path: Step) -> Mapping[str, Any]:
@@ -56,12 +56,12 @@ class Item:
         return found if isinstance(found, str) else ""
 
     def mended(self, edits: Callable[[Manifest], Sequence[Edit]], *path: Step) -> Mend:
-        """By edits of the object in the file that has the field, or the last on its path that is written."""
+        """Build a fix that edits the object in the file that has the field or its closest written parent."""
         return Mend(self.at(*path), self.key, edits)
 
     @property
     def name(self) -> str:
-        """As people write it: `InferenceService/fraud`."""
+        """The readable name: `InferenceService/fraud`."""
         return f"{self.key.kind}/{self.key.name}"
 
     @property
@@ -71,7 +71,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Written:
-    """An Application as it is in Git."""
+    """An Application as declared in Git."""
 
     app: Application
     item: Item
@@ -85,15 +85,15 @@ class Written:
 
 
 class Trouble:
-    """Why something was not rendered."""
+    """Why a source was not rendered."""
 
     RENDER = "render"  # its author must act
-    PATH = "path"  # the source's folder is not there
+    PATH = "path"  # the source's folder does not exist
 
 
 @dataclass(frozen=True)
 class Fault:
-    kind: str  # of Trouble
+    kind: str  # a constant of RenderFailureKind
     message: str
     fix: str
     place: Place
@@ -101,13 +101,13 @@ class Fault:
 
 @dataclass(frozen=True)
 class Rendering:
-    """What an Application asks for, or a folder that no Application names."""
+    """The manifests of an Application's source, or of a folder that no Application uses."""
 
     written: Written | None
-    folder: str  # as seen from here
+    folder: str  # relative to the working directory
     items: tuple[Item, ...] = ()
     fault: Fault | None = None
-    is_part: bool = False  # of something that is not here: a base that others may complete
+    is_part: bool = False  # a base that something outside of this repository may complete
 
     @property
     def is_whole(self) -> bool:
@@ -125,13 +125,13 @@ class Rendering:
         return self.written.app.destination.namespace if self.written else ""
 
     def place_of(self, item: Item) -> str:
-        """The namespace that a manifest ends in."""
+        """Return the namespace that the manifest is applied to."""
         return item.key.namespace or self.namespace
 
 
 @dataclass(frozen=True)
 class Planned:
-    """What argosy.yaml says of one environment."""
+    """An environment of argosy.yaml."""
 
     name: str
     application: str
@@ -140,10 +140,10 @@ class Planned:
     ref: str
 
 
-Has = Callable[[str, str, str], bool | None]  # address, ref, path -> is it there? None: another repository
+Has = Callable[[str, str, str], bool | None]  # URL, ref, path -> True if it exists; None: another repository
 
 
-Absent = Callable[[str, str], str]  # address, ref -> why the ref is not there; empty: it is, or nobody was asked
+Absent = Callable[[str, str], str]  # URL, ref -> why the ref does not exist; empty: it exists, or was not checked
 
 
 def _nobody_knows(url: str, ref: str, path: str) -> bool | None:
@@ -162,25 +162,25 @@ def _nobody_was_asked(url: str, ref: str) -> str:
 class Repository:
     renderings: tuple[Rendering, ...] = ()
     planned: tuple[Planned, ...] = ()
-    definitions: tuple[Manifest, ...] = ()  # of custom kinds, written in the repository
-    loose: tuple[Item, ...] = ()  # manifests in files that nothing rendered
+    definitions: tuple[Manifest, ...] = ()  # CustomResourceDefinitions in the repository
+    loose: tuple[Item, ...] = ()  # manifests in files that no source renders
     kustomizations: tuple[Item, ...] = ()  # named by their folders
-    patches: tuple[Item, ...] = ()  # files with lists of steps, below `steps`; named by their paths
+    patches: tuple[Item, ...] = ()  # files with JSON patch operations, below `steps`; named by their paths
     values_files: tuple[Item, ...] = ()  # of Helm charts; named by their paths
-    kubeconfigs: tuple[Item, ...] = ()  # files that are one by content and are no manifests by name
-    is_tracked: Callable[[str], bool] = _is_assumed_tracked  # whether Git has the file at this path
-    told: Mapping[str, tuple[Sight, ...]] = field(default_factory=dict)  # by rule: what others found
+    kubeconfigs: tuple[Item, ...] = ()  # files that are kubeconfigs by content and not manifests by name
+    is_tracked: Callable[[str], bool] = _is_assumed_tracked  # True if Git tracks the file at this path
+    told: Mapping[str, tuple[Sight, ...]] = field(default_factory=dict)  # by rule: reported by callers
     has: Has = _nobody_knows
     absent: Absent = _nobody_was_asked
-    profile: str = ""  # that all Applications are held against, beside those that name one themselves
-    notes: tuple[str, ...] = field(default=())  # what could not be looked at, and why
+    profile: str = ""  # profile that applies to all Applications, in addition to those they name
+    notes: tuple[str, ...] = field(default=())  # what could not be checked, and why
 
     @property
     def applications(self) -> list[Written]:
         return [each.written for each in self.renderings if each.written]
 
     def objects(self) -> Iterator[tuple[Rendering, Item]]:
-        """Every manifest that is deployed; one that two folders render to comes twice."""
+        """Yield every rendered manifest; one that two sources render is yielded twice."""
         for rendering in self.renderings:
             for item in rendering.items:
                 yield rendering, item

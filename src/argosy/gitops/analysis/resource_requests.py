@@ -1,6 +1,7 @@
-"""How much a manifest asks of a cluster: CPU, memory and GPUs, times its replicas.
+"""Sums up the resources that manifests request: CPU, memory and GPUs, times replicas.
 
-In: manifests. Out: exact sums. Never: counts what comes and goes (Jobs), or what depends on nodes (DaemonSets).
+In: manifests. Out: exact sums. Never: counts short-lived Pods (Jobs) or Pods whose number depends on nodes
+(DaemonSets).
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Amount(NamedTuple):
         return Amount(*(mine + theirs * times for mine, theirs in zip(self, other, strict=True)))
 
     def words(self) -> list[str]:
-        """`CPU +1`, `memory -2Gi`, `GPU ±0`; GPU and CPU always, for people look for them."""
+        """Render `CPU +1`, `memory -2Gi`, `GPU ±0`; CPU and GPU are always shown because people look for them."""
         memory = [f"memory {signed(self.memory, is_binary=True)}"] if self.memory else []
         return [f"CPU {signed(self.cpu)}", *memory, f"GPU {signed(self.gpu)}"]
 
@@ -51,7 +52,7 @@ def signed(value: Decimal, *, is_binary: bool = False) -> str:
 
 
 class Asked(NamedTuple):
-    """With as many replicas as there always are, and with as many as there may be."""
+    """Requested resources with minimum and with maximum replicas."""
 
     least: Amount = Amount()
     most: Amount = Amount()
@@ -74,7 +75,7 @@ def _scaled(autoscaler: Item) -> tuple[str, str, str]:
 
 
 def bounds(autoscaler: Item) -> tuple[int, int]:
-    """k8s: an autoscaler keeps one replica where nothing is said."""
+    """k8s: an autoscaler keeps one replica if minReplicas is not set."""
     return scale(autoscaler.fields("spec"))
 
 
@@ -83,7 +84,7 @@ def _of(
 ) -> Iterable[tuple[Amount, int, int]]:
     if item.kind in _LASTING:
         count = replicas(item)
-        # k8s: an autoscaler decides, unless there are to be no replicas at all.
+        # k8s: an autoscaler decides, unless replicas is 0.
         known = scaled.get((item.key.namespace, item.key.kind, item.key.name)) if count else None
         yield _of_pod(item.fields(*_LASTING[item.kind])), *(known or (count, count))
     elif item.kind == SERVICE:
@@ -99,7 +100,7 @@ def replicas(item: Item) -> int:
 
 
 def scale(component: Mapping[str, Any]) -> tuple[int, int]:
-    """k8s: KServe keeps one replica where nothing is said, and needs none where it may go down to none."""
+    """k8s: KServe keeps one replica if minReplicas is not set, and none if it is 0."""
     low, high = component.get("minReplicas"), component.get("maxReplicas")
     least = low if isinstance(low, int) else 1
     return least, max(least, high if isinstance(high, int) else 0)
@@ -117,7 +118,7 @@ def _of_component(spec: Mapping[str, Any], runtimes: Mapping[str, Item]) -> Amou
 
 
 def _of_pod(spec: Mapping[str, Any]) -> Amount:
-    """k8s: what runs together is added; what runs before needs no more than the largest."""
+    """k8s: containers and sidecars add up; init containers count as the largest one of them."""
     together, before = Amount(), Amount()
     for each in _dicts(spec.get("containers")):
         together = together.plus(_of_container(each))
@@ -133,7 +134,7 @@ def _of_container(container: Mapping[str, Any]) -> Amount:
     given = container.get("resources")
     resources = given if isinstance(given, dict) else {}
     limits, requests = (_amounts(resources.get(name)) for name in ("limits", "requests"))
-    asks = {**limits, **requests}  # k8s: without a request the limit is asked for
+    asks = {**limits, **requests}  # k8s: the limit is the default request
     gpus = sum((value for name, value in asks.items() if name.endswith("/gpu") or ".com/mig-" in name), _ZERO)
     return Amount(asks.get("cpu", _ZERO), asks.get("memory", _ZERO), gpus)
 
@@ -144,7 +145,7 @@ def _amounts(given: Any) -> dict[str, Decimal]:
         try:
             found[str(name)] = quantity.parse(value)
         except (ArgosyError, TypeError, ValueError, AttributeError):
-            continue  # told by the rules about schemas
+            continue  # reported by the schema rules
     return found
 
 

@@ -1,6 +1,6 @@
-"""A rule: what it says, why it is sure, and how it looks.
+"""A rule: its text, why it is certain, and the function that checks it.
 
-In: a repository, or what lives. Out: sights. Never: a guess.
+In: a repository or an installation. Out: violations. Never: guesses.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ def _nothing(seen: object) -> Iterable[Sight]:
 
 @dataclass(frozen=True)
 class Rule:
-    """One that looks at Git has `look`; one that looks at a cluster has `diagnose`."""
+    """A rule of `argosy check` has `look`, a rule of `argosy doctor` has `diagnose`."""
 
     id: str
     severity: Severity
     title: str
-    about: str  # what happens to whoever leaves it so
+    about: str  # the consequence if it is not fixed
     why_sure: str
     fix: str
     look: Look = _nothing
-    mends: str = ""  # when `--fix` does it
+    mends: str = ""  # when `--fix` applies a fix
     diagnose: Diagnose = _nothing
 
     @property

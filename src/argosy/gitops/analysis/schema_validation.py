@@ -1,7 +1,7 @@
-"""Whether a manifest is what its kind allows.
+"""Validates manifests against the schemas of their kinds.
 
-In: a manifest, and definitions of custom kinds. Out: what a server would say of each field, or that nobody knows the
-kind. Never: asks a server; refuses what a server would take.
+In: a manifest and CustomResourceDefinitions. Out: the errors that an API server would return, or none if the kind is
+unknown. Never: asks a server; rejects what a server would accept.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _STRATEGY: Final = "spec.strategy"
 _STEP: Final = re.compile(r"([^.\[\]]+)|\[(\d+)\]|\[([^\]]+)\]")
 _TYPE: Final = re.compile(r'in body must be of type (\w+): "(\w+)"$')
 _WORDS: Final = {
-    "string": "a text", "integer": "a whole number", "boolean": "true or false", "object": "a mapping",
+    "string": "a string", "integer": "an integer", "boolean": "true or false", "object": "a map",
     "array": "a list", "null": "nothing",
 }  # fmt: skip
 _KINDS: Final = {FaultKind.REQUIRED: MISSING, FaultKind.TYPE_INVALID: MISTYPED}
@@ -43,23 +43,23 @@ class Amiss(NamedTuple):
     what: str  # UNKNOWN, MISTYPED, WRONG or MISSING
     path: tuple[Step, ...]
     message: str
-    is_bundled: bool = False  # said by a definition of ours, which may know less than the one in the cluster
-    is_later: bool = False  # somebody fills in what it is about
+    is_bundled: bool = False  # reported by a bundled CRD, which may be older than the one in the cluster
+    is_later: bool = False  # a placeholder is filled in later
 
     @property
     def is_sure(self) -> bool:
-        """k8s: a version of a kind may get more fields and more words, but no field becomes of another type."""
+        """k8s: newer versions of a kind may add fields and enum values, but never change a field's type."""
         return not self.is_bundled or self.what == MISTYPED
 
     @property
     def is_refused(self) -> bool:
-        """Whether no server takes the object; unknown fields may be dropped."""
+        """True if every server rejects the object; unknown fields may be dropped instead."""
         return self.is_sure and self.what != UNKNOWN
 
 
 @cache
 def _bundled() -> dict[tuple[str, str, str], tuple[CustomKind, bool]]:
-    """Compiled once: they are the same for every repository, and each check asks for them several times."""
+    """Compiled once: bundled CRDs are the same for every repository, and each check uses them several times."""
     return _kinds_of(definitions(), is_bundled=True)
 
 
@@ -71,7 +71,7 @@ def _kinds_of(
         try:
             whole = with_definition_defaults(definition)
             if not is_bundled and check_definition(whole):
-                continue  # the definition itself is amiss, which is told of it and not of its objects
+                continue  # the CRD itself is invalid, which is reported for the CRD and not for its objects
             for kind in custom_kinds(whole):
                 resource = kind.resource
                 found[resource.group, resource.version, resource.kind] = kind, is_bundled
@@ -81,7 +81,7 @@ def _kinds_of(
 
 
 class Schemas:
-    """All kinds that are known: built-in ones, the repository's own definitions, and ours."""
+    """All known kinds: built-in ones, the repository's CRDs, and bundled CRDs."""
 
     def __init__(self, own: Iterable[Manifest] = ()) -> None:
         self._own = tuple(own)
@@ -98,7 +98,7 @@ class Schemas:
         return self._name(manifest) in self._built_in or self._name(manifest) in self._custom
 
     def is_cluster_wide(self, manifest: Manifest) -> bool:
-        """Whether the kind is known, and its objects are in no namespace."""
+        """True if the kind is known and cluster-scoped."""
         name = self._name(manifest)
         if resource := self._built_in.get(name):
             return not resource.namespaced
@@ -107,7 +107,7 @@ class Schemas:
 
     def amiss(self, manifest: Manifest) -> list[Amiss]:
         if "sops" in manifest:
-            return []  # encrypted: what is applied is another text
+            return []  # encrypted: the applied manifest is another text
         name = self._name(manifest)
         if resource := self._built_in.get(name):
             return [_placed(each, manifest) for each in _built_in_faults(resource, manifest)]
@@ -118,7 +118,7 @@ class Schemas:
         return []
 
     def whole(self, manifest: Manifest) -> Manifest:
-        """With the defaults that a server fills in; as it is where nobody knows them, or where it cannot be read."""
+        """Return the manifest with the server's defaults; unchanged if they are unknown or it cannot be decoded."""
         try:
             if resource := self._built_in.get(self._name(manifest)):
                 return _with_defaults(resource, manifest) or manifest
@@ -129,9 +129,9 @@ class Schemas:
         return manifest
 
     def refused(self, before: Manifest, after: Manifest, *, is_server_side: bool = False) -> list[Amiss]:
-        """What a server says of the change alone: fields that cannot be other than they were.
+        """Return the errors about the change itself: immutable fields that were modified.
 
-        `is_server_side`: the server merges itself, and keeps defaults that nobody wrote where kubectl takes them away.
+        `is_server_side`: server-side apply, which keeps defaults that nobody wrote where kubectl removes them.
         """
         resource = self._built_in.get(self._name(after))
         if resource is None or self._name(before) != self._name(after) or "sops" in after:
@@ -146,7 +146,7 @@ class Schemas:
             if is_server_side and resource.kind == "Deployment":
                 faults += _left_strategy(before, after, old)
         except (ArgosyError, KeyError, TypeError, AttributeError, ValueError):
-            return []  # what is no manifest of its kind is told by other rules
+            return []  # invalid manifests are reported by other rules
         told = {(each.field, each.message): each for each in faults}
         return [
             _placed(Amiss(WRONG, steps_of(each.field), f"{each.field}: {each.message}"), after)
@@ -187,9 +187,9 @@ def _with_defaults(resource: Resource, manifest: Manifest) -> Manifest | None:
 
 
 def _stored(resource: Resource, before: Manifest, after: Manifest) -> tuple[Manifest, Manifest]:
-    """As a server would have both: somewhere, in some version, and with what it gives when something is created."""
+    """Return both as a server stores them: with namespace, resourceVersion and the values set on creation."""
     old, new = (_at_home(resource, each) for each in (before, after))
-    if resource.kind == "PersistentVolumeClaim":  # k8s: only one that is bound can grow, and none can shrink
+    if resource.kind == "PersistentVolumeClaim":  # k8s: only a bound claim can grow, and none can shrink
         size = ((old.get("spec") or {}).get("resources") or {}).get("requests") or {}
         old, new = ({**each, "status": {"phase": "Bound", "capacity": size}} for each in (old, new))
     if resource.kind == "Service" and (old.get("spec") or {}).get("type") != "ExternalName":
@@ -203,7 +203,7 @@ def _stored(resource: Resource, before: Manifest, after: Manifest) -> tuple[Mani
 
 
 def _left_strategy(before: Manifest, after: Manifest, old: Manifest) -> list[Fault]:
-    """k8s: kubectl replaces a strategy as a whole (retainKeys); server-side a default that nobody wrote stays in it."""
+    """k8s: kubectl replaces strategy as a whole (retainKeys); server-side apply keeps a default that nobody wrote."""
     was, one, other = ((each.get("spec") or {}).get("strategy") or {} for each in (old, before, after))
     is_left = was.get("rollingUpdate") and not one.get("rollingUpdate") and not other.get("rollingUpdate")
     if other.get("type") != "Recreate" or not is_left:
@@ -212,14 +212,14 @@ def _left_strategy(before: Manifest, after: Manifest, old: Manifest) -> list[Fau
 
 
 def _with_address(service: Manifest, address: str) -> Manifest:
-    """k8s: a Service keeps the address that it was given, whatever leaves it out."""
+    """k8s: a Service keeps its clusterIP if a manifest omits it."""
     spec = service.get("spec") or {}
     own = spec.get("clusterIP") or ("" if spec.get("type") == "ExternalName" else address)
     return {**service, "spec": {**spec, "clusterIP": own, "clusterIPs": [own]}} if own else service
 
 
 def _at_home(resource: Resource, manifest: Manifest) -> Manifest:
-    """With the namespace that it gets when it is applied, and with a name where one is generated."""
+    """Return the manifest with the namespace it is applied to, and a name if it has generateName."""
     metadata = manifest.get("metadata") or {}
     if not metadata.get("name") and metadata.get("generateName"):
         metadata = {**metadata, "name": f"{metadata['generateName']}0000000"}
@@ -235,7 +235,7 @@ def _custom_faults(kind: CustomKind, manifest: Manifest) -> Iterator[Amiss]:
     for fault in kind.validate(kind.default(pruned)):
         if found := _TYPE.search(fault.message):
             given, wanted = (_WORDS.get(each, f"a {each}") for each in (found[2], found[1]))
-            yield Amiss(MISTYPED, steps_of(fault.field), f"{fault.field}: {given} stands where {wanted} is expected")
+            yield Amiss(MISTYPED, steps_of(fault.field), f"{fault.field}: {given} found, {wanted} expected")
         elif fault.field and fault.field != "<nil>":
             yield Amiss(_KINDS.get(fault.kind, WRONG), steps_of(fault.field), f"{fault.field}: {fault.message}")
 
@@ -248,27 +248,27 @@ def _oddities(kind: CustomKind, manifest: Manifest) -> Iterator[Amiss]:
         if odd.meant:
             yield Amiss(UNKNOWN, odd.path, f"{kind.resource.kind} has no field {path}, but {odd.meant}")
         else:
-            yield Amiss(WRONG, odd.path, f"{path}: is less than 0, which the Pod's API server refuses")
+            yield Amiss(WRONG, odd.path, f"{path}: is negative, which the API server rejects for a Pod")
 
 
 def _mismatch(message: str) -> Amiss:
     if found := _MISMATCH.fullmatch(message):
         value, path, wanted = found.groups()
-        return Amiss(MISTYPED, steps_of(path), f"{path}: a {value} stands where {_plainly(wanted)} is expected")
+        return Amiss(MISTYPED, steps_of(path), f"{path}: a {value} found, {_plainly(wanted)} expected")
     return Amiss(MISTYPED, (), message)
 
 
 def _plainly(go_type: str) -> str:
     if go_type.startswith("map["):
-        return "a mapping"
+        return "a map"
     if go_type.startswith("[]"):
         return "a list"
-    plain = {"string": "a text", "bool": "true or false", "int32": "a whole number", "int64": "a whole number"}
+    plain = {"string": "a string", "bool": "true or false", "int32": "an integer", "int64": "an integer"}
     return plain.get(go_type, f"a {go_type.rpartition('.')[2]}")
 
 
 def steps_of(path: str) -> tuple[Step, ...]:
-    """`spec.containers[0].name`, as steps."""
+    """Split `spec.containers[0].name` into steps."""
     found: list[Step] = []
     for match in _STEP.finditer(path):
         name, number, key = match.groups()
@@ -277,7 +277,7 @@ def steps_of(path: str) -> tuple[Step, ...]:
 
 
 def _placed(amiss: Amiss, manifest: Manifest) -> Amiss:
-    """Names that hold dots, as labels do, are one step."""
+    """Join path steps that belong to one name with dots, such as a label."""
     found: list[Step] = []
     here: Any = manifest
     left = list(amiss.path)

@@ -1,7 +1,6 @@
-"""What scripts ask of a cluster.
+"""Finds the calls of kubectl and oc in scripts.
 
-In: the text of a script. Out: its calls of kubectl and oc, as far as they name a kind. Never: a name that is only known
-when the script runs.
+In: the text of a script. Out: its calls, if they name a kind. Never: a name that is only known when the script runs.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ _CALL: Final = re.compile(
     r"\b(?:kubectl|oc)\s+((?:-n\s*\S+\s+|--?[\w-]+(?:=\S+)?\s+)*+)"
     r"(get|wait|delete|patch|annotate|label|describe|logs|start-build|rollout\s+(?:status|restart))\b([^\n;|&>)`]*)"
 )
-# k8s: what a command asks the server for; `rollout status` is a wait, and builds are started by a subresource.
+# k8s: the verb that a command needs; `rollout status` is a wait, and builds start with a subresource.
 _ASKS: Final = {"annotate": "patch", "label": "patch", "describe": "get", "rollout restart": "patch",
                 "rollout status": "wait"}  # fmt: skip
 _WITH_VALUE: Final = frozenset({"-n", "--namespace", "-o", "--output", "-l", "--selector", "--for", "--timeout", "-p",
@@ -38,16 +37,16 @@ _SHORT: Final = {
 }
 
 
-ONE: Final = "?"  # a name that is not known here, but is one
+ONE: Final = "?"  # one object whose name is unknown here
 
 
 class Call(NamedTuple):
     verb: str
     kind: str  # lower case, singular
-    name: str  # empty: all of the kind, or one that is not known here
-    namespace: str  # empty: that of the Pod
-    is_about_going: bool = False  # waits until something is gone
-    part: str = ""  # of it, where only a part is asked for
+    name: str  # empty: all of the kind, or an unknown name
+    namespace: str  # empty: the Pod's namespace
+    is_about_going: bool = False  # waits for a deletion
+    part: str = ""  # subresource
 
     @property
     def what(self) -> str:
@@ -78,7 +77,7 @@ def _subresource(verb: str, words: list[str], namespace: str) -> Call:
 
 
 def _words(text: str) -> tuple[list[str], str]:
-    """What is no flag, and the namespace; `?` for one that is only known later."""
+    """Return the arguments that are not flags, and the namespace; `?` if it is only known at run time."""
     found: list[str] = []
     namespace, is_value = "", ""
     for word in text.split():

@@ -1,6 +1,6 @@
-"""What looks like a secret where none should be: in variables, arguments, addresses.
+"""Detects secrets in variables, arguments and URLs.
 
-In: a name and a value. Out: whether it is one, and what may be shown of it. Never: a value that looks like one.
+In: a name and a value. Out: whether it is a secret, and the masked value. Never: returns a detected secret.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ MASK: Final = "++++++++"
 
 
 def is_secret(name: str, text: str) -> bool:
-    """By its name, or by the marks of a key or token; what SOPS encrypted is none."""
+    """True if the name, or the format of a key or token, indicates a secret; values encrypted by SOPS are none."""
     if name.startswith("sops_") or text.startswith("ENC["):
         return False
     return NAME.search(name) is not None or TOKENS.search(text) is not None
 
 
 def masked(name: str, value: Any) -> Any:
-    """The value as it may be shown; of a list of arguments, flags are looked at one by one."""
+    """Return the value with secrets masked; arguments in a list are checked one by one."""
     if isinstance(value, list):
         flags = ["", *(str(each) for each in value)]
         return [_argument(before, each) for before, each in zip(flags, value, strict=False)]
@@ -38,7 +38,7 @@ def masked(name: str, value: Any) -> Any:
 
 
 def _argument(before: str, value: Any) -> Any:
-    """`--token=x`, and `--token x`."""
+    """Mask the value in `--token=x` and `--token x`."""
     if not isinstance(value, str):
         return value
     flag, equals, given = value.partition("=")

@@ -1,7 +1,7 @@
-"""Fields of KServe's kinds that are misspelt, and amounts that no Pod may ask for.
+"""Finds misspelt fields of KServe's kinds, and negative resource amounts.
 
-In: a manifest of a kind whose bundled definition leaves room for more fields. Out: paths, with what is amiss. Never: a
-name that is not almost one that the kind has: a newer KServe may know it.
+In: a manifest of a kind whose bundled CRD allows unknown fields. Out: paths with the suggested name. Never: a name
+that is not close to a known one: a newer KServe may have it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ALMOST: Final = 0.85
 
 class Odd(NamedTuple):
     path: tuple[Step, ...]
-    meant: str  # empty: an amount below nothing
+    meant: str  # empty: a negative amount
 
 
 def odd_fields(manifest: Manifest) -> Iterator[Odd]:
@@ -80,7 +80,7 @@ def _misspelt(given: dict[str, Any], path: tuple[Step, ...], known: frozenset[st
     free = {each.lower(): each for each in known - given.keys()}
     for name in sorted(given.keys() - known):
         near = [free[each] for each in difflib.get_close_matches(name.lower(), free, n=1, cutoff=_ALMOST)]
-        if near and name != f"{near[0]}s":  # a newer version may take many of what was one
+        if near and name != f"{near[0]}s":  # a newer version may have a plural form
             yield Odd((*path, name), near[0])
 
 
@@ -93,7 +93,7 @@ def _is_negative(amount: Any) -> bool:
 
 @cache
 def _known() -> tuple[frozenset[str], frozenset[str]]:
-    """What Kubernetes knows of a Pod and of a container."""
+    """Return the field names of a Pod spec and of a container."""
     kind = type_of("", "v1", "Pod")
     assert kind is not None
     spec = kind.fields["spec"].type

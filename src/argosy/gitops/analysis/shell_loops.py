@@ -34,7 +34,7 @@ _STARTED_WITH_NOUNSET: Final = re.compile(r"(?:\S*/)?(?:ba|da|k|z)?sh\n(?:-\w+\n
 _FROM_ELSEWHERE: Final = re.compile(r"(?m)(?:^|[;&|({\s])(?:source|eval|\.)\s+\S")
 _SET_BY_SHELL: Final = frozenset({"SECONDS", "RANDOM", "EPOCHSECONDS", "LINENO", "UID", "EUID", "PPID", "OPTIND"})
 _SETTERS: Final = r"(?:read|for|select|let|declare|typeset|export|local|readonly|getopts|mapfile|readarray|printf\s+-v)"
-_REST: Final = r"[^\n;]{0,200}?"  # of a command
+_REST: Final = r"[^\n;]{0,200}?"  # rest of a command
 
 
 class UnsetCounter(NamedTuple):
@@ -50,7 +50,7 @@ class _Loop(NamedTuple):
 
 
 def find_unset_counters(script: str) -> Iterator[UnsetCounter]:
-    """Counters that a loop compares, sets only in its own body, and therefore does not have the first time."""
+    """Yield counters that a loop compares and sets only in its own body, so that they are unset the first time."""
     if len(script) > MAX_SCRIPT_CHARACTERS:
         return
     text = _strip_comments(script.replace("\\\n", " "))
@@ -73,7 +73,7 @@ def find_unset_counters(script: str) -> Iterator[UnsetCounter]:
 
 
 def _strip_comments(text: str) -> str:
-    """Remove comments; a `#` inside of quotes starts none."""
+    """Remove comments; a `#` inside quotes does not start one."""
     return _QUOTED_OR_COMMENT.sub(lambda match: "" if match[0].startswith("#") else match[0], text)
 
 
@@ -123,7 +123,7 @@ def _is_set(name: str, text: str) -> bool:
 
 
 def _end_of_body(text: str, start: int) -> int:
-    """Where the `done` of a loop stands whose body starts here."""
+    """Return the offset after the `done` that closes the loop whose body starts at `start`."""
     depth = 1
     for match in _DO_OR_DONE.finditer(text, start):
         depth += 1 if match[1] == "do" else -1

@@ -1,6 +1,6 @@
-"""Findings that somebody knows of: suppressed with a reason, or there since before the baseline.
+"""Separates new findings from known ones: suppressed with a reason, or listed in a baseline.
 
-In: findings, suppressions, a baseline's text. Out: what is left, and what was excused. Never: excuses without a reason.
+In: findings, suppressions, a baseline. Out: new findings and suppressed ones. Never: suppresses without a reason.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _WORDS: Final = re.compile(r"\s*(AGY\d{3}(?:\s*,\s*AGY\d{3})*)\s+(\S.*)", re.DOT
 
 class Suppression(NamedTuple):
     rule: str
-    path: str = ""  # a glob, as seen from the folder of argosy.yaml; empty: everywhere
+    path: str = ""  # a glob relative to the folder of argosy.yaml; empty: everywhere
     reason: str = ""
 
 
@@ -37,7 +37,7 @@ class Judged(NamedTuple):
 
 
 def annotated(repository: Repository) -> tuple[dict[tuple[str, str], str], list[str]]:
-    """Reasons by rule and object, from annotations; and what is wrong with those that give none."""
+    """Return reasons by rule and object from annotations, and notes about annotations without a reason."""
     found: dict[tuple[str, str], str] = {}
     notes: list[str] = []
     items = [item for _, item in repository.objects()]
@@ -48,7 +48,7 @@ def annotated(repository: Repository) -> tuple[dict[tuple[str, str], str], list[
         match = _WORDS.fullmatch(str(text))
         if match is None:
             place = item.at("metadata", "annotations", names.SUPPRESS)
-            notes.append(f"{place}: {names.SUPPRESS} excuses nothing; write a rule and a reason: AGY113 until the move")
+            notes.append(f"{place}: {names.SUPPRESS} suppresses nothing; write a rule and a reason: AGY113 until 3.0")
             continue
         for rule in match[1].split(","):
             found[rule.strip(), item.name] = match[2].strip()
@@ -57,7 +57,7 @@ def annotated(repository: Repository) -> tuple[dict[tuple[str, str], str], list[
 
 def judge(findings: Iterable[Finding], repository: Repository, given: Sequence[Suppression], known: Counter[str]
           ) -> Judged:  # fmt: skip
-    """`known` counts the marks of a baseline: a third mistake of a kind that was there twice is new."""
+    """Split findings. `baseline` counts fingerprints: a third occurrence of a mistake that was there twice is new."""
     reasons, notes = annotated(repository)
     known = Counter(known)
     left: list[Finding] = []
@@ -84,12 +84,12 @@ def _reason(finding: Finding, given: Sequence[Suppression]) -> str:
 
 
 def baseline_of(findings: Iterable[Finding]) -> dict[str, Any]:
-    """What there is now, to be kept in Git: lines may move, findings may go, and new ones show."""
+    """Build the baseline file: lines may move and findings may disappear; only new findings are reported."""
     return {"apiVersion": "argosy.dev/v1", "kind": "Baseline", "known": sorted(each.mark for each in findings)}
 
 
 def read_baseline(document: Any, where: str) -> Counter[str]:
     known = document.get("known") if isinstance(document, dict) and document.get("kind") == "Baseline" else None
     if not isinstance(known, list):
-        raise UserError("is no baseline; make one with argosy check --write-baseline --baseline FILE", where=where)
+        raise UserError("is not a baseline; create one with argosy check --write-baseline --baseline FILE", where=where)
     return Counter(str(each) for each in known)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Severity(StrEnum):
-    """From what breaks a delivery to what is only worth knowing."""
+    """From errors that break a delivery to information."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -29,7 +29,7 @@ class Severity(StrEnum):
 
 
 class Place(NamedTuple):
-    """A line of a file, as seen from where the command was typed; line 0 where only the file is known."""
+    """A line of a file, relative to the working directory; line 0 if only the file is known."""
 
     file: str
     line: int = 0
@@ -39,7 +39,7 @@ class Place(NamedTuple):
 
 
 class Mend(NamedTuple):
-    """What does away with a sight: edits of an object as the file at this place has it; none where it cannot be so."""
+    """Edits that fix a violation in the object as its file has it; none if the file does not match."""
 
     place: Place
     key: ResourceKey
@@ -47,12 +47,12 @@ class Mend(NamedTuple):
 
 
 class Sight(NamedTuple):
-    """What a rule sees: where, what, and what to do. `subject` is the object that it is about, `field` where in it."""
+    """A broken rule. `subject`: the object, `field`: the path in it."""
 
     place: Place
     message: str
     fix: str
     subject: str = ""
     field: str = ""
-    severity: Severity | None = None  # None: that of the rule
-    mend: Mend | None = None  # None: it takes a human
+    severity: Severity | None = None  # None: the rule's severity
+    mend: Mend | None = None  # None: a person must fix it

@@ -1,6 +1,6 @@
-"""Which gate a running sync waits at: which objects of which wave, since when, and until when.
+"""Finds the gate that a running sync waits at: objects, wave, since when, and deadline.
 
-In: an Application as it stands. Out: a Wait, or None. Never: asks a cluster.
+In: an Application's live state. Out: a wait, or None. Never: asks a cluster.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from argosy.gitops.status.wire_format import given
 from argosy.gitops.sync.retry import is_resting
 from argosy.gitops.sync.wave_gates import deadline_of, without_deadline
 
-WAITING: Final = "waiting for "  # so begins what an operation says that is put off
+WAITING: Final = "waiting for "  # prefix of the message of a delayed operation
 _MOST: Final = 3
 _BLOCK: Final = re.compile(r"waiting for NotebookValidationJob (?P<job>\S+), which blocks wave (?P<wave>-?\d+)")
 
@@ -23,10 +23,10 @@ _BLOCK: Final = re.compile(r"waiting for NotebookValidationJob (?P<job>\S+), whi
 @dataclass(frozen=True)
 class Wait:
     app: str
-    seconds: float  # since the operation began
+    seconds: float  # since the operation started
     wave: int | None = None
     phase: str = ""
-    objects: tuple[str, ...] = ()  # `Job/migrate (hook): why`
+    objects: tuple[str, ...] = ()  # `Job/migrate (hook): message`
     deadline: str = ""
     message: str = ""
 
@@ -37,7 +37,7 @@ class Wait:
         where = f"wave {self.wave}" if self.wave is not None else "its first wave"
         when = f" of {self.phase}" if self.phase and self.phase != "Sync" else ""
         until = f"; to be healthy by {self.deadline}" if self.deadline else ""
-        return f"the gate of {where}{when} is closed, for {span(self.seconds)}: waits for {what}{more}{until}"
+        return f"{where}{when} is blocked for {span(self.seconds)}: waiting for {what}{more}{until}"
 
     def document(self) -> dict[str, Any]:
         return {
@@ -49,7 +49,7 @@ class Wait:
 
 
 def wait_of(app: LiveApp, view: LiveView) -> Wait | None:
-    """None where no sync runs, or where it rests until its next attempt."""
+    """Return None if no sync is running, or if it waits for its next retry."""
     state = app.app.state
     if state is None or state.progress.is_over or is_resting(state):
         return None

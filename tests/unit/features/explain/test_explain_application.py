@@ -32,9 +32,9 @@ def test_the_gate_of_a_running_sync_is_printed_once_and_not_as_a_cause() -> None
     head, *rest = explain(app(status={"operationState": RUNNING}))
     assert head.startswith("Application/models -n argocd: ")
     (line,) = rest
-    assert line.startswith("waits    the gate of its first wave is closed") and "batch/Job/train" in line
+    assert line.startswith("waits    its first wave is blocked for ") and "batch/Job/train" in line
 
 
 def test_a_state_that_no_rule_explains_is_printed_as_such() -> None:
     _, line = explain(app(health="Missing"))
-    assert line.startswith("why      no rule is sure of a cause")
+    assert line.startswith("why      no rule identifies a cause")

@@ -87,7 +87,7 @@ def test_a_field_that_only_git_has_was_never_there_or_was_taken_away() -> None:
 def test_whoever_writes_by_hand_is_told_so() -> None:
     (hand,) = causes(evidence(), [SIZE._replace(manager="kubectl-edit")])
     (other,) = causes(evidence(), [SIZE])
-    assert hand.text == "changed by hand, with kubectl-edit, 2026-01-02T03:04:05Z"
+    assert hand.text == "changed by hand with kubectl-edit, 2026-01-02T03:04:05Z"
     assert other.text == "changed by tuner, 2026-01-02T03:04:05Z"
 
 
@@ -167,5 +167,5 @@ def test_a_controller_is_no_hand_whatever_its_name_begins_with(manager: str) -> 
 def test_that_git_has_changed_what_admission_sets_is_told() -> None:
     (anew,) = causes(evidence({"size": 3}, after=manifest(size=2)), [OURS])
     (same,) = causes(evidence({"size": 1}, after=manifest(size=2)), [OURS])
-    assert anew.is_asked_anew and anew.text.endswith("; Git has changed it since the last sync")
+    assert anew.is_asked_anew and anew.text.endswith("; changed in Git since the last sync")
     assert not same.is_asked_anew

@@ -79,13 +79,13 @@ def test_a_remedy_that_was_proven_stands_before_the_usual_one() -> None:
 def test_what_no_rule_explains_is_told_as_that() -> None:
     seen = view(app(health="Missing"))
     (line,) = lines(seen.apps, diagnose(seen), {}, {})
-    assert line.finding is None and line.cause.startswith("no rule is sure of a cause")
+    assert line.finding is None and line.cause.startswith("no rule identifies a cause")
 
 
 def test_an_error_that_no_rule_speaks_of_is_told_beside_what_rules_find() -> None:
     seen = view(app(sync="OutOfSync", conditions=[("UnknownError", "a health check fails")]))
     first, second = lines(seen.apps, diagnose(seen), {}, {})
-    assert "it says: UnknownError: a health check fails" in first.cause
+    assert "reported: UnknownError: a health check fails" in first.cause
     assert second.finding is not None and second.finding.rule.id == "AGY515"
 
 
@@ -98,7 +98,7 @@ def test_what_keeps_manifests_from_being_made_stands_before_what_came_of_it() ->
 def test_a_warning_that_no_rule_speaks_of_is_told_and_is_no_finding() -> None:
     seen = view(app(conditions=[("OrphanedResourceWarning", "there are 2 orphaned resources")]))
     (line,) = lines(seen.apps, diagnose(seen), {}, {})
-    assert line.finding is None and line.cause == "it says: OrphanedResourceWarning: there are 2 orphaned resources"
+    assert line.finding is None and line.cause == "reported: OrphanedResourceWarning: there are 2 orphaned resources"
 
 
 def test_who_is_well_has_no_line() -> None:
@@ -112,14 +112,14 @@ def test_who_is_well_has_no_line() -> None:
 def test_a_sync_that_is_put_off_says_once_that_it_waits() -> None:
     seen = app(status=running(message="waiting for cluster prod (https://x): connection refused"))
     wait = wait_of(seen, view(seen))
-    assert wait is not None and wait.text.endswith(": waits for cluster prod (https://x): connection refused")
+    assert wait is not None and wait.text.endswith(": waiting for cluster prod (https://x): connection refused")
 
 
 def test_the_gate_of_a_running_sync_names_the_wave_its_objects_and_how_long_it_runs() -> None:
     seen = app(status=running(result("Job", "train")), rows=(row("Job", "train", "batch", wave=2),))
     wait = wait_of(seen, view(seen))
     assert wait is not None
-    assert wait.text == "the gate of wave 2 is closed, for 2m07s: waits for Job/train"
+    assert wait.text == "wave 2 is blocked for 2m07s: waiting for Job/train"
 
 
 def test_a_hook_that_blocks_is_named_as_one_with_its_phase_and_deadline() -> None:

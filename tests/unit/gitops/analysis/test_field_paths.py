@@ -37,13 +37,13 @@ def test_a_field_is_found_however_it_is_written(path: str, pointer: str) -> None
     "path, said",
     [
         (".spec.replica", "did you mean replicas?"),
-        (".spec.other", "beside it there is containers, replicas"),
-        (".spec.containers[2]", "a list of 2 has no 2"),
+        (".spec.other", "existing fields: containers, replicas"),
+        (".spec.containers[2]", "the list of 2 has no 2"),
         (".spec.containers[name=c]", 'has no [name="c"]'),
-        (".spec.replicas.deeper", "beside it there is nothing"),
-        ("..", "is no path of a field"),
-        (".spec[", "is no path of a field"),
-        (".", "is no path of a field"),
+        (".spec.replicas.deeper", "existing fields: nothing"),
+        ("..", "is not a field path"),
+        (".spec[", "is not a field path"),
+        (".", "is not a field path"),
     ],
 )
 def test_what_is_not_there_is_answered_with_what_is(path: str, said: str) -> None:

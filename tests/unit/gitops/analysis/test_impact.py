@@ -64,7 +64,7 @@ def claim(size: str = "1Gi", **annotations: str) -> Manifest:
 def test_a_new_image_restarts_rolling_and_all_at_once_where_the_strategy_says_so() -> None:
     assert "restarts 1 Deployment (rolling)" in judged([workload()], [workload(image="v2")]).sentence
     new = workload(image="v2", strategy={"type": "Recreate"})
-    assert "restarts 1 Deployment (with a gap)" in judged([workload()], [new]).sentence
+    assert "restarts 1 Deployment (with downtime)" in judged([workload()], [new]).sentence
 
 
 def test_what_a_server_fills_in_anyway_restarts_nothing() -> None:
@@ -119,12 +119,12 @@ def test_a_changed_runtime_restarts_what_runs_on_it_once() -> None:
     found = judged([model(), serving()], [model(), serving("b")])
     assert "restarts 1 predictor (rolling)" in found.sentence
     assert texts(found) == [
-        "restarts the predictor of InferenceService/fraud (rolling; before KServe 0.16 with its own next change)"
+        "restarts the predictor of InferenceService/fraud (rolling; before KServe 0.16 with its next change)"
     ]
     both = judged([model(), serving()], [model({"minReplicas": 2, "nodeSelector": {"a": "b"}}), serving("b")])
     assert "restarts 1 predictor (rolling)" in both.sentence
     recreated = model({"deploymentStrategy": {"type": "Recreate"}})
-    assert "restarts 1 predictor (with a gap)" in judged([recreated, serving()], [recreated, serving("b")]).sentence
+    assert "restarts 1 predictor (with downtime)" in judged([recreated, serving()], [recreated, serving("b")]).sentence
 
 
 def test_a_runtime_restarts_nothing_by_what_it_offers_or_of_what_is_stopped_or_keeps_it() -> None:
@@ -135,24 +135,24 @@ def test_a_runtime_restarts_nothing_by_what_it_offers_or_of_what_is_stopped_or_k
     keeps = model(annotations={"serving.kserve.io/disable-auto-update": "true"})
     found = judged([keeps, serving()], [keeps, serving("b")])
     assert "no restarts at once" in found.sentence
-    assert texts(found)[0].startswith("is taken over by InferenceService/fraud with its own next change")
+    assert texts(found)[0].startswith("reaches InferenceService/fraud with its next change")
 
 
 def test_whether_a_runtime_is_used_elsewhere_is_not_known_and_that_is_said() -> None:
-    assert "no restarts known (ServingRuntime/vllm: as KServe chooses)" in judged([serving()], [serving("b")]).sentence
+    assert "no restarts known (ServingRuntime/vllm: KServe decides)" in judged([serving()], [serving("b")]).sentence
     free = model({"model": {"modelFormat": {"name": "sklearn"}}})
     sides = [serving(each, supportedModelFormats=[{"name": "sklearn", "autoSelect": True}]) for each in "ab"]
     found = judged([free, sides[0]], [free, sides[1]])
-    assert texts(found) == ["restarts InferenceService/fraud, if KServe chose it there"]
+    assert texts(found) == ["restarts InferenceService/fraud, if KServe chose this runtime"]
 
 
 def test_what_the_server_would_not_take_is_refused_with_the_field_whether_it_is_new_or_changes() -> None:
     wrong = model({"maxReplicas": "lots"})
     for before in ([model()], []):
         found = judged(before, [wrong])
-        assert found.verdict is Verdict.REFUSED and "1 object refused by the API server" in found.sentence
-        said = "spec.predictor.maxReplicas: a text stands where a whole number is expected"
-        assert texts(found) == [f"is refused by the API server: {said}"]
+        assert found.verdict is Verdict.REFUSED and "1 object rejected by the API server" in found.sentence
+        said = "spec.predictor.maxReplicas: a string found, an integer expected"
+        assert texts(found) == [f"is rejected by the API server: {said}"]
     assert judged([workload()], [workload(replicas=-1)]).verdict is Verdict.REFUSED
     assert judged([workload()], [workload(replicas="two")]).verdict is Verdict.REFUSED
     assert judged([wrong], [model()]).verdict is Verdict.FINE
@@ -195,7 +195,7 @@ def test_a_claim_may_grow_and_not_shrink() -> None:
 def test_the_field_of_a_stateful_set_that_cannot_change_is_named() -> None:
     found = judged([workload("StatefulSet", serviceName="a")], [workload("StatefulSet", "v2", serviceName="b")])
     assert texts(found) == [
-        "spec.serviceName cannot change once it is there: a sync fails until it is deleted, or the change is undone"
+        "spec.serviceName cannot change on an existing object: a sync fails until it is deleted or reverted"
     ]
 
 
@@ -203,9 +203,9 @@ def test_the_field_of_a_stateful_set_that_cannot_change_is_named() -> None:
     ("policy", "options", "expected"),
     [
         ({"automated": {"prune": True}}, {}, "is deleted by the next sync, with its data"),
-        ({}, {}, "is deleted when somebody syncs with --prune, with its data"),
-        ({"automated": {"prune": True}}, {"sync_options": "Prune=false"}, "stays, and is no longer kept in step"),
-        ({"automated": {"prune": True}}, {"sync_options": "Prune=confirm"}, "is deleted when somebody syncs"),
+        ({}, {}, "is deleted by a sync with --prune, with its data"),
+        ({"automated": {"prune": True}}, {"sync_options": "Prune=false"}, "stays, but is no longer synced"),
+        ({"automated": {"prune": True}}, {"sync_options": "Prune=confirm"}, "is deleted by a sync with --prune"),
     ],
 )
 def test_what_goes_is_deleted_as_options_say(policy: Any, options: dict[str, str], expected: str) -> None:
@@ -221,8 +221,8 @@ def definition(**annotations: str) -> Manifest:
     ("manifest", "expected"),
     [
         (claim(), "is deleted with its Application, with its data"),
-        (claim(sync_options="Delete=false"), "stays, and nobody keeps it: Delete=false"),
-        (definition(), "stays, and nobody keeps it: CRDs are not deleted with an Application"),
+        (claim(sync_options="Delete=false"), "stays unmanaged: Delete=false"),
+        (definition(), "stays unmanaged: CRDs are not deleted with an Application"),
     ],
 )
 def test_an_application_that_goes_leaves_what_argo_cd_leaves(manifest: Manifest, expected: str) -> None:
@@ -250,9 +250,7 @@ def test_what_another_controller_makes_of_it_is_not_known_to_be_nothing() -> Non
         about = {"name": "docs", "labels": labels}
         return {"apiVersion": "docling.example/v1", "kind": "DoclingServe", "metadata": about, "spec": {"size": size}}
 
-    assert (
-        "no restarts known (DoclingServe/docs: as its controller decides)" in judged([server(1)], [server(2)]).sentence
-    )
+    assert "no restarts known (DoclingServe/docs: its controller decides)" in judged([server(1)], [server(2)]).sentence
     assert "no restarts ·" in judged([server(1)], [server(1, team="blue")]).sentence
 
 
@@ -266,14 +264,14 @@ def test_an_object_that_goes_over_to_another_application_is_not_told_as_deleted(
     found = impact(
         [Touched(name, app, app, tuple(each)) for (name, app), each in zip(apps.items(), (gone, come), strict=True)]
     )
-    assert texts(found) == ["goes over to two: it is deleted in between if one is synced first"]
+    assert texts(found) == ["moves to two: it is deleted in between if one is synced first"]
     assert "no deletions · moves 1 object to another app" in found.sentence
 
 
 def test_a_predictor_that_is_recreated_restarts_with_a_gap() -> None:
     form = {"modelFormat": {"name": "onnx"}}
     new = model({"model": form, "deploymentStrategy": {"type": "Recreate"}})
-    assert "restarts 1 predictor (with a gap)" in judged([model()], [new]).sentence
+    assert "restarts 1 predictor (with downtime)" in judged([model()], [new]).sentence
 
 
 def test_a_service_that_becomes_headless_is_refused_and_other_ports_move_traffic() -> None:
@@ -282,7 +280,7 @@ def test_a_service_that_becomes_headless_is_refused_and_other_ports_move_traffic
         return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}, "spec": whole}
 
     assert judged([service(80)], [service(80, clusterIP="None")]).verdict is Verdict.REFUSED
-    assert texts(judged([service(80)], [service(81)])) == ["has another port"]
+    assert texts(judged([service(80)], [service(81)])) == ["has a different port"]
     assert texts(judged([service(80)], [service(80, type="ClusterIP")])) == []
 
 
@@ -336,8 +334,8 @@ def test_manifests_of_any_shape_do_no_harm(broken: Any) -> None:
 def test_what_cannot_be_rendered_has_no_known_restarts_amounts_or_deletions() -> None:
     broken = Touched("fraud", None, None, fault=Fault(Trouble.RENDER, "is no YAML", "correct it", Place("a.yaml", 1)))
     assert impact([broken]).sentence == (
-        "1 app changes · fraud cannot be rendered · restarts, amounts and deletions unknown"
+        "1 app changes · fraud cannot be rendered · restarts, resources and deletions unknown"
     )
     found, kept = changes([item(workload())], [item(workload(image="v2"))], ("ml", "ml"))
     both = impact([broken, Touched("other", None, None, tuple(found), tuple(kept))])
-    assert "fraud cannot be rendered, so what it does is unknown · restarts 1 Deployment" in both.sentence
+    assert "fraud cannot be rendered, so its effects are unknown · restarts 1 Deployment" in both.sentence

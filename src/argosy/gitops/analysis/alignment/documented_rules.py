@@ -1,7 +1,7 @@
-"""The rules of a widely copied repair, to the letter, and what is to be said of them.
+"""Proposes the ignore rules of a widely copied repair guide literally, with remarks.
 
-In: a sight of an Application. Out: proposals. Never: a rule that the documents do not have; silence where one does
-nothing, or hides something.
+In: an observed Application. Out: proposals. Never: a rule that the guide does not have; omits that a rule does nothing
+or hides a change.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from argosy.gitops.analysis.cause import CauseKind
 from argosy.gitops.application import IgnoreDifference
 
 _KEPT: Final = (ProposalKind.INFORM, ProposalKind.ACCEPT)
-_HIDES: Final = "/spec/selector hides a change that can never be applied: recreate the object, or undo it in Git"
+_HIDES: Final = "/spec/selector hides a change that can never be applied: recreate the object, or revert it in Git"
 
 
 def propose_documented(seen: AppSight) -> list[Proposal]:
-    """For each kind that differs and has a documented rule; where the Application has one for it, nothing is added."""
+    """Propose the documented rule for each differing kind, unless the Application already has a rule for that kind."""
     found = [*_rules(seen), *(each for each in propose(seen) if each.kind in _KEPT)]
     if any(each.ignores for each in found) and RESPECT not in seen.app.policy.options:
-        text = f"add {RESPECT}: to ignore a field does not keep a sync from writing it"
+        text = f"add {RESPECT}: ignoring a field does not keep a sync from writing it"
         found.append(Proposal(seen.app.name, ProposalKind.SYNC_OPTION, text, "sync option", options=(RESPECT,)))
     return sorted(found, key=lambda each: ORDER.index(each.kind))
 
@@ -36,15 +36,15 @@ def _rules(seen: AppSight) -> Iterator[Proposal]:
             continue
         if any((rule.group, rule.kind) == (pattern.group, pattern.kind) for rule in seen.app.ignored):
             named = ", ".join(objects)
-            text = f"{named}: there is a rule for {pattern.kind} already, so nothing is added; {pattern.reason}"
-            tail = "it is Healthy, so OutOfSync may stay" if seen.is_healthy else "see why it is not Healthy first"
+            text = f"{named}: a rule for {pattern.kind} exists already, so nothing is added; {pattern.reason}"
+            tail = "it is Healthy, so OutOfSync may stay" if seen.is_healthy else "find out first why it is not Healthy"
             yield Proposal(seen.app.name, ProposalKind.ACCEPT, f"{text}; {tail}", "accepted")
             continue
         yield _proposal(seen, pattern)
 
 
 def _is_about(pattern: Pattern, each: SeenObject) -> bool:
-    """One of its kind, that differs by more than what Git has changed."""
+    """True if the object is of the pattern's kind and differs by more than changes in Git."""
     is_others = any(is_foreign(cause) or cause.kind is CauseKind.IMMUTABLE for _, cause in each.fields)
     return is_others and each.key.group_kind == (pattern.group, pattern.kind)
 

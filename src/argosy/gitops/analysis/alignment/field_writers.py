@@ -1,6 +1,6 @@
-"""Which fields of which kinds others write: the catalogue that proposals are made from, and that the guide shows.
+"""Catalogue of fields that controllers, operators and the API server write, by kind.
 
-In: a group, a kind, a pointer. Out: a Pattern, or why a pointer does nothing or too much. Never: I/O.
+In: a group, a kind, a pointer. Out: a pattern, or why a pointer has no effect or hides too much. Never: I/O.
 """
 
 from __future__ import annotations
@@ -11,27 +11,27 @@ from typing import Final, NamedTuple
 from argosy.languages import globs
 
 LAST_APPLIED: Final = "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration"
-_COUNTED: Final = "the server counts it, and nothing in Git has it: it is taken out of every comparison"
-# argo: what is never compared, with the reason for people
+_COUNTED: Final = "the server maintains it, and Git does not have it: it is removed before every comparison"
+# argo: fields that are never compared, with the reason
 NEVER_COMPARED: Final = {
-    "/status": "status is left out of every comparison (ignoreResourceStatusField is all, unless argocd-cm says else)",
+    "/status": "status is excluded from every comparison (ignoreResourceStatusField defaults to all in argocd-cm)",
     "/metadata/managedFields": _COUNTED,
     "/metadata/resourceVersion": _COUNTED,
     "/metadata/generation": _COUNTED,
     "/metadata/creationTimestamp": _COUNTED,
     "/metadata/uid": _COUNTED,
     "/metadata/selfLink": _COUNTED,
-    LAST_APPLIED: "only the cluster has it, and what only the cluster has is no difference",
+    LAST_APPLIED: "fields that only the cluster has are not differences",
 }
 WHOLE: Final = frozenset({"", "/", "/spec", "/data", "/metadata"})
-DELIVERED: Final = frozenset({"image", "storageUri"})  # what new versions come as
-HIDES_ALL: Final = "ignores everything below it, so that no change from Git is ever seen"
+DELIVERED: Final = frozenset({"image", "storageUri"})  # fields that deliver new versions
+HIDES_ALL: Final = "ignores everything below it, so that changes in Git are never detected"
 
 
 class Pattern(NamedTuple):
-    """Fields of a kind that somebody else writes. `topic` is how the catalogue calls the kind of case.
+    """Fields of a kind that another writer sets. `topic` is the heading in the catalogue.
 
-    `is_owned`: an operator writes the whole spec, so that ignoring it whole is no mistake.
+    `is_owned`: an operator writes the whole spec, so that ignoring it as a whole is correct.
     """
 
     topic: str
@@ -43,7 +43,7 @@ class Pattern(NamedTuple):
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """Those that do something."""
+        """Pointers that have an effect."""
         return tuple(each for each in self.pointers if not why_redundant(each))
 
     @property
@@ -64,17 +64,17 @@ _JOB: Final = tuple(
 
 PATTERNS: Final = (
     Pattern("All kinds", "*", "*", ("/metadata/managedFields", _VERSION, "/metadata/generation"),
-            "Kubernetes counts and notes by itself"),
-    Pattern("Routes", "route.openshift.io", "Route", _ROUTE, "the router gives a host and a policy"),
+            "Kubernetes maintains these fields"),
+    Pattern("Routes", "route.openshift.io", "Route", _ROUTE, "the router sets host and policy"),
     Pattern("Deployments", "apps", "Deployment", ("/spec/selector", _POD_LABELS),
-            "a selector cannot be changed while the object lives"),
-    Pattern("Autoscaled Deployments", "apps", "Deployment", ("/spec/replicas",), "an autoscaler sets the number"),
+            "a selector cannot be changed on an existing object"),
+    Pattern("Autoscaled Deployments", "apps", "Deployment", ("/spec/replicas",), "an autoscaler sets the replicas"),
     Pattern("Claims", "", "PersistentVolumeClaim", ("/spec/volumeName", "/spec/volumeMode", _STATUS),
             "a provisioner binds a volume"),
     Pattern("Gateways of Istio", "networking.istio.io", "Gateway", ("/spec", _STATUS, _NOTES, _LABELS),
-            "a service mesh operator writes them whole", is_owned=True),
+            "a service mesh operator writes the whole spec", is_owned=True),
     Pattern("Operators' own kinds", "docling.io", "DoclingServe", (_STATUS, "/spec/replicas", _VERSION),
-            "its operator sets the number of replicas"),
+            "its operator sets the replicas"),
     Pattern("Operators' own kinds", "datasciencecluster.opendatahub.io", "DataScienceCluster", (_STATUS, _NOTES),
             "its operator writes status and annotations"),
     Pattern("Operators' own kinds", "maistra.io", "ServiceMeshControlPlane", (_STATUS,), "its operator writes status"),
@@ -88,22 +88,22 @@ PATTERNS: Final = (
             "its operator writes status"),
     Pattern("Operator Lifecycle Manager", "operators.coreos.com", "Subscription", (_STATUS,), "OLM writes status"),
     Pattern("Operator Lifecycle Manager", "operators.coreos.com", "OperatorGroup", (_STATUS, _NOTES),
-            "OLM notes which APIs are provided"),
+            "OLM records the provided APIs"),
     Pattern("Machines", "machine.openshift.io", "MachineSet", (_STATUS, "/spec/replicas", _NOTES),
-            "a machine autoscaler sets the number"),
+            "a machine autoscaler sets the replicas"),
     Pattern("Pipelines", "tekton.dev", "PipelineRun", (_STATUS,), "Tekton writes status"),
     Pattern("Pipelines", "tekton.dev", "TaskRun", (_STATUS,), "Tekton writes status"),
-    Pattern("Jobs", "batch", "Job", (_STATUS, *_JOB), "the server adds labels that no other Job has"),
+    Pattern("Jobs", "batch", "Job", (_STATUS, *_JOB), "the server adds labels unique to each Job"),
     Pattern("Services of a mesh", "", "Service", ("/spec/clusterIP", "/spec/clusterIPs", _STATUS),
-            "the server gives addresses"),
+            "the server assigns addresses"),
     Pattern("Service accounts", "", "ServiceAccount", ("/imagePullSecrets",), "OpenShift adds pull secrets"),
-    Pattern("Monitoring", "monitoring.coreos.com", "ServiceMonitor", (_VERSION,), "Kubernetes counts by itself"),
-    Pattern("Monitoring", "monitoring.coreos.com", "PodMonitor", (_VERSION,), "Kubernetes counts by itself"),
-    Pattern("Namespaces", "", "Namespace", (_NOTES,), "OpenShift notes user ranges and labels"),
+    Pattern("Monitoring", "monitoring.coreos.com", "ServiceMonitor", (_VERSION,), "Kubernetes maintains this field"),
+    Pattern("Monitoring", "monitoring.coreos.com", "PodMonitor", (_VERSION,), "Kubernetes maintains this field"),
+    Pattern("Namespaces", "", "Namespace", (_NOTES,), "OpenShift records user ID ranges and labels"),
     Pattern("Applications in an Application", "argoproj.io", "Application", (_STATUS,), "the engine writes status"),
 )  # fmt: skip
 
-# The rules that a widely copied repair of such installations adds, to the letter; --as-documented writes them so.
+# The rules of a widely copied repair guide, literally; --as-documented writes them.
 DOCUMENTED: Final = tuple(
     each
     for each in PATTERNS
@@ -118,12 +118,12 @@ DOCUMENTED: Final = tuple(
 
 
 def patterns_for(group: str, kind: str) -> Iterator[Pattern]:
-    """All that speak of a kind by its name."""
+    """Return the patterns for exactly this kind."""
     return (each for each in PATTERNS if (each.group, each.kind) == (group, kind))
 
 
 def reason_for(group: str, kind: str, pointer: str) -> str:
-    """Why this field is somebody else's; empty where the catalogue does not know."""
+    """Return why another writer sets this field; empty if the catalogue does not have it."""
     for each in patterns_for(group, kind):
         if any(pointer == known or pointer.startswith(f"{known}/") for known in each.needed):
             return each.reason
@@ -131,7 +131,7 @@ def reason_for(group: str, kind: str, pointer: str) -> str:
 
 
 def why_redundant(pointer: str) -> str:
-    """Why a pointer does nothing, in any Application; empty where it may do something."""
+    """Return why ignoring the pointer has no effect in any Application; empty if it may have one."""
     for known, why in NEVER_COMPARED.items():
         if pointer == known or pointer.startswith(f"{known}/"):
             return why
@@ -139,7 +139,7 @@ def why_redundant(pointer: str) -> str:
 
 
 def why_too_broad(group: str, kind: str, pointer: str) -> str:
-    """Why nobody should ignore this; empty where it is narrow, or the kind belongs to its operator as a whole."""
+    """Return why the pointer should not be ignored; empty if it is narrow, or an operator owns the kind's spec."""
     if pointer not in WHOLE:
         return ""
     is_owned = any(
@@ -149,10 +149,10 @@ def why_too_broad(group: str, kind: str, pointer: str) -> str:
 
 
 def is_delivered(pointer: str) -> bool:
-    """Whether the field is what a delivery is about: ignored, and respected, it keeps every later version away."""
+    """True if the field delivers new versions: ignored and respected, it would block every later version."""
     return pointer.rpartition("/")[2] in DELIVERED
 
 
 def is_operators(group: str, kind: str) -> bool:
-    """Whether an operator writes objects of this kind as it likes."""
+    """True if an operator writes the whole spec of this kind."""
     return any(each.is_owned for each in patterns_for(group, kind))

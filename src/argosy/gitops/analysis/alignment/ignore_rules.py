@@ -1,6 +1,6 @@
-"""From fields that others write to the narrowest rules that ignore them.
+"""Builds the narrowest ignoreDifferences rules for fields that other writers set.
 
-In: differing fields of objects. Out: rules, each with the objects that it is for. Never: a rule for a whole spec.
+In: differing fields of objects. Out: rules. Never: a rule for a whole spec.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from argosy.gitops.application.step_results import Difference
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.patch.json_pointer import format_tokens, parse
 
-MANY: Final = 5  # fields of one writer: from there on the writer is named instead
+MANY: Final = 5  # fields of one manager; from this number on, the rule names the manager instead
 _PEOPLES: Final = frozenset({"", "apps", "batch"})  # groups of kinds that people write
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Spot(NamedTuple):
-    """A field as a rule names it: by a pointer, or by an expression where an element of a list is on the way."""
+    """A field in an ignore rule: a JSON pointer, or a jq expression if a list element is on the path."""
 
     pointer: str = ""
     jq: str = ""
@@ -35,16 +35,16 @@ class Spot(NamedTuple):
 
 
 class Foreign(NamedTuple):
-    """One object, and the fields of it that somebody else writes."""
+    """One object and its fields that another writer sets."""
 
     key: ResourceKey
-    form: Any  # the live side that pointers are places in
+    form: Any  # the live manifest that the pointers refer to
     fields: tuple[Difference, ...]
-    managers: tuple[str, ...]  # one for each field; empty where it is not a controller's
+    managers: tuple[str, ...]  # one per field; empty if the writer is not a controller
 
 
 def spot_of(form: Any, field: Difference) -> Spot:
-    """An element is named by what tells it from the others, for its place may change; else by its place."""
+    """Address list elements by a unique key, because their index may change; by index if there is none."""
     tokens = parse(field.pointer)
     parts, here, has_name = [""], form, False
     for place, token in enumerate(tokens):
@@ -71,7 +71,7 @@ def _step(token: str) -> str:
 
 
 def _chosen(items: Sequence[Any], element: Any) -> str:
-    """`select(.name == "web")`, by the first field that tells the element from all others."""
+    """Return `select(.name == "web")`, with the first field that is unique to the element."""
     for name in NAMES:
         value = element.get(name) if isinstance(element, dict) else None
         if not isinstance(value, str | int) or isinstance(value, bool):
@@ -83,7 +83,7 @@ def _chosen(items: Sequence[Any], element: Any) -> str:
 
 
 def rules_for(found: Iterable[Foreign], desired: Mapping[ResourceKey, Mapping[str, Any]]) -> list[IgnoreDifference]:
-    """One for each kind where all its objects agree, else one for each object. `desired`: all that Git has."""
+    """Build one rule per kind if all its objects agree, else one per object. `desired`: all manifests in Git."""
     by_kind: dict[GroupKind, list[tuple[Foreign, tuple[Spot, ...]]]] = {}
     for each in found:
         spots = tuple(dict.fromkeys(spot_of(each.form, field) for field in each.fields))
@@ -101,9 +101,9 @@ def _of_kind(
     kind: GroupKind, objects: Sequence[tuple[Foreign, tuple[Spot, ...]]], others: Sequence[Mapping[str, Any]]
 ) -> list[IgnoreDifference]:
     spots = dict.fromkeys(spot for _, each in objects for spot in each)
-    # What an operator does to one object of its kind, it does to all; what happens to a Deployment happens to that one.
+    # An operator treats all objects of its kind alike; a change of one Deployment concerns that one only.
     is_known = kind.group not in _PEOPLES and all(reason_for(*kind, spot.pointer) for spot in spots)
-    # A host that Git gives is meant: a rule for all would hide when it changes, and keep a sync from writing it.
+    # A host set in Git is intended: a rule for the kind would hide its changes and keep a sync from writing it.
     is_free = is_operators(*kind) or not any(_is_given(each, spot.pointer) for each in others for spot in spots)
     has_agreed = not others and len({frozenset(each) for _, each in objects}) == 1
     if (is_known and is_free) or has_agreed:
@@ -124,7 +124,7 @@ def _rule(kind: GroupKind, name: str, spots: Sequence[Spot], objects: Sequence[F
 
 
 def told(rule: IgnoreDifference) -> str:
-    """`Route: /spec/host, /spec/tls/insecureEdgeTerminationPolicy`."""
+    """Render a rule: `Route: /spec/host, /spec/tls/insecureEdgeTerminationPolicy`."""
     named = f"{rule.kind}/{rule.name}" if rule.name else rule.kind
-    writers = [f"all that {each} writes" for each in rule.managers]
+    writers = [f"all fields that {each} writes" for each in rule.managers]
     return f"{named}: {', '.join((*rule.pointers, *rule.jq_paths, *writers))}"

@@ -1,6 +1,7 @@
-"""What is to be done where a field cannot be changed while its object lives.
+"""Proposes what to do about changes of immutable fields.
 
-In: a sight of an Application. Out: proposals: the root cause taken away, or the object made anew. Never: hides it.
+In: an observed Application. Out: proposals: remove the root cause, or recreate the object. Never: hides the
+difference.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ def immutable(seen: AppSight) -> Iterator[Proposal]:
 
 
 def _selectors(seen: AppSight, each: SeenObject, fields: Sequence[Difference], told: str) -> Iterator[Proposal]:
-    """Kustomize's labels, leaked into selectors: to keep them out changes nothing that lives."""
+    """Kustomize labels leaked into selectors: excluding them changes nothing in the cluster."""
     wanted = added_labels(fields)
-    evidence = (f"{each.name}: {told} cannot be changed while the object lives",)
+    evidence = (f"{each.name}: {told} cannot be changed on an existing object",)
     yield from _own_labels(seen, each, wanted, evidence)
     for file, kustomization in seen.kustomizations.items():
         if labels := writes_selectors(kustomization, wanted):
             named = ", ".join(labels)
-            text = f"{file}: leave {named} out of selectors: it came into that of {each.name}, which cannot be changed"
+            text = f"{file}: keep {named} out of selectors: it changes that of {each.name}, which is immutable"
             target = (each.key.group, each.key.kind, each.key.name)
             pods = value_at(each.form, ("spec", "template", "metadata", "labels"), each.form)
             has_them = isinstance(pods, Mapping) and any(label in pods for label in labels)
@@ -47,12 +48,12 @@ def _selectors(seen: AppSight, each: SeenObject, fields: Sequence[Difference], t
 def _own_labels(
     seen: AppSight, each: SeenObject, wanted: Sequence[str], evidence: tuple[str, ...]
 ) -> Iterator[Proposal]:
-    """argo: commonLabels of an Application go into selectors, too, unless it says otherwise."""
+    """argo: commonLabels of an Application go into selectors, too, unless labelWithoutSelector is set."""
     options = seen.app.sources[0].kustomize if len(seen.app.sources) == 1 else None
     labels = [name for name in wanted if options and name in options.common_labels]
     if labels and options and not options.label_without_selector and not seen.app.has_many_sources:
         path = ("spec", "source", "kustomize", "labelWithoutSelector")
-        text = f"leave commonLabels ({', '.join(labels)}) out of selectors: one came into that of {each.name}"
+        text = f"keep commonLabels ({', '.join(labels)}) out of selectors: one was added to the selector of {each.name}"
         sets = (Edit(path, True),)
         yield Proposal(
             seen.app.name, ProposalKind.SELECTORS, text, "labelWithoutSelector", True, evidence, sets=sets
@@ -63,7 +64,7 @@ def _recreated(seen: AppSight, each: SeenObject, told: str) -> Proposal:
     group, kind, name = each.key.group, each.key.kind, each.key.name
     chosen = f"{group}:{kind}:{name}"
     text = (
-        f"recreate {each.name}: {told} cannot be changed while it lives;"
+        f"recreate {each.name}: {told} cannot be changed on an existing object;"
         f" annotate it once with sync-options {RECREATE} (Replace=true alone does not recreate), or delete it and sync"
     )
     place = f" -n {each.key.namespace}" if each.key.namespace else ""

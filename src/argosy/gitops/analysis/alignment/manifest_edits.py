@@ -1,7 +1,7 @@
-"""What proposals change in an Application's manifest.
+"""Turns proposals into edits of an Application's manifest.
 
-In: the manifest as it is written somewhere, proposals. Out: edits of that very text. Never: an edit of what is there
-already: proposals that were made hold nothing to do the second time.
+In: the manifest as written in a file, and proposals. Out: edits of that text. Never: an edit that is already done:
+applying proposals twice changes nothing the second time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LISTS: Final = (("jsonPointers", "pointers"), ("jqPathExpressions", "jq_paths")
 
 
 def edits_of(manifest: Mapping[str, Any], proposals: Iterable[Proposal]) -> tuple[Edit, ...]:
-    """One after another: removals come last, from the end on, so that every index holds."""
+    """Return the edits in order: removals come last, from the end of each list, so that every index stays valid."""
     chosen = [each for each in proposals if each.kind.changes and not each.file]
     sets = (edit for each in chosen for edit in each.sets if _at(manifest, edit.path) != edit.value)
     return (
@@ -80,7 +80,7 @@ def _options(manifest: Mapping[str, Any], proposals: Sequence[Proposal]) -> Iter
 
 
 def _drops(manifest: Mapping[str, Any], proposals: Sequence[Proposal]) -> Iterator[Edit]:
-    """A rule of which nothing is left goes as a whole, and so does a list of rules."""
+    """Remove pointers; remove a rule, and the list of rules, if nothing is left of it."""
     drops = [each for proposal in proposals for each in proposal.drops]
     added = {rule[:4] for proposal in proposals for rule in proposal.ignores}
     there = [_mapping(each) for each in _list(_at(manifest, _RULES))]
@@ -123,7 +123,7 @@ def _is_same(written: Mapping[str, Any], rule: IgnoreDifference) -> bool:
 
 
 def altered(manifest: Mapping[str, Any], edits: Iterable[Edit]) -> dict[str, Any]:
-    """The manifest as it would be read then."""
+    """Return the manifest after the edits."""
     made: Any = dict(manifest)
     for edit in edits:
         made = _put(made, edit.path, edit.value)

@@ -1,4 +1,4 @@
-"""What was seen of an Application: the ground that proposals stand on.
+"""The observed state of an Application that proposals are based on.
 
 In, out: values. Never: decides what to change.
 """
@@ -17,7 +17,7 @@ from argosy.kube.names import ResourceKey
 
 RESPECT: Final = "RespectIgnoreDifferences=true"
 RECREATE: Final = "Force=true,Replace=true"
-# Tools that people start, and libraries that scripts are written with: what they changed may have been meant.
+# Tools and client libraries that people run: their changes may be intended.
 TOOLS: Final = ("helm", "Helm", "terraform", "Terraform", "HashiCorp", "pulumi", "curl", "python-requests", "Python",
                  "OpenAPI-Generator", "node-fetch", "ansible")  # fmt: skip
 _IGNORABLE: Final = frozenset({CauseKind.WEBHOOK, CauseKind.OTHER_CONTROLLER, CauseKind.DEFAULTING})
@@ -25,7 +25,7 @@ _IGNORABLE: Final = frozenset({CauseKind.WEBHOOK, CauseKind.OTHER_CONTROLLER, Ca
 
 @dataclass(frozen=True)
 class SeenObject:
-    """One that differs: each field with its cause."""
+    """One differing object: each field with its cause."""
 
     pair: Pair
     fields: tuple[tuple[Difference, Cause], ...]
@@ -45,7 +45,7 @@ class SeenObject:
 
 @dataclass(frozen=True)
 class AppSight:
-    """What was seen of an Application."""
+    """An Application with its differing objects."""
 
     app: Application
     objects: tuple[SeenObject, ...] = ()
@@ -54,26 +54,26 @@ class AppSight:
     is_healthy: bool = True
     compares_status: bool = False  # argo: ignoreResourceStatusField is not `all`
     kustomizations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by path in the source's tree
-    homes: Mapping[ResourceKey, str] = field(default_factory=dict)  # the file there that an object is written in
+    homes: Mapping[ResourceKey, str] = field(default_factory=dict)  # file in the tree that declares the object
 
 
 def is_foreign(cause: Cause) -> bool:
-    """Whether somebody writes the field whatever Git says, and is no person at a keyboard."""
+    """True if a controller, webhook or default sets the field regardless of Git, and not a person."""
     return cause.kind in _IGNORABLE and not is_by_hand(cause.manager)
 
 
 def is_narrow(each: SeenObject, found: Difference) -> bool:
-    """Whether a rule for the field would hide no more than it must."""
+    """True if an ignore rule for the field hides nothing else."""
     return not why_too_broad(each.key.group, each.key.kind, found.pointer)
 
 
 def unanswered(objects: Iterable[SeenObject]) -> int:
-    """How many fields would still differ with every rule that may be proposed."""
+    """Count the fields that would still differ with every rule that may be proposed."""
     return sum(not is_foreign(cause) or not is_narrow(each, found) for each in objects for found, cause in each.fields)
 
 
 def contested(objects: Iterable[SeenObject]) -> tuple[str, ...]:
-    """What a sync would write, and somebody else write again: no dry run tells of that."""
+    """Describe fields that a sync would write and another controller would overwrite; a dry run does not show that."""
     told = {
         f"{each.name} {found.pointer}: {cause.manager} would write it again": None
         for each in objects

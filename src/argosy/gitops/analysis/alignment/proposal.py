@@ -1,6 +1,6 @@
-"""A proposal, as a value: what to change, why, and whether it can be done without asking.
+"""A proposal: what to change, why, and whether it can be done without asking.
 
-In, out: nothing but values. Never: a value of a field, for that may be a secret.
+In, out: values. Never: a field's value, because it may be a secret.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ class ProposalKind(enum.StrEnum):
 
     @property
     def changes(self) -> bool:
-        """Whether something in Git would become different."""
+        """True if the proposal changes something in Git."""
         return self not in (ProposalKind.ACCEPT, ProposalKind.INFORM)
 
 
-ORDER: Final = tuple(ProposalKind)  # the smallest change first
+ORDER: Final = tuple(ProposalKind)  # smallest change first
 
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """One pointer or expression of one ignore rule, and why it can go."""
+    """A pointer or jq expression of an ignore rule that can be removed, and why."""
 
     rule: IgnoreDifference
     pointer: str
@@ -43,32 +43,32 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """`fix` is a word or two for a table. `file` is empty for the Application's own, else one of its source's tree."""
+    """`fix` is a word or two for a table. `file` is empty for the Application's manifest, else a file of its source."""
 
     application: str
     kind: ProposalKind
     text: str
     fix: str
-    certain: bool = True  # False: only who is responsible can say
-    evidence: tuple[str, ...] = field(default=(), compare=False)  # seen again, it is the same proposal
+    certain: bool = True  # False: a person must decide
+    evidence: tuple[str, ...] = field(default=(), compare=False)  # not part of a proposal's identity
     ignores: tuple[IgnoreDifference, ...] = ()  # to be added
     drops: tuple[Dropped, ...] = ()
-    options: tuple[str, ...] = ()  # of the sync, to be added
-    ref: str = ""  # to be followed instead
+    options: tuple[str, ...] = ()  # sync options to be added
+    ref: str = ""  # the ref to follow instead
     sets: tuple[Edit, ...] = ()  # other fields of the Application
     file: str = ""
-    labels: tuple[str, ...] = ()  # that a kustomization writes into selectors
-    on_pods: bool = False  # those that live have them, too
-    target: tuple[str, str, str] = ("", "", "")  # group, kind and name of the object that is concerned
-    commands: tuple[str, ...] = ()  # what to type where Git alone does not help
+    labels: tuple[str, ...] = ()  # labels that a kustomization writes into selectors
+    on_pods: bool = False  # the live Pods have the labels, too
+    target: tuple[str, str, str] = ("", "", "")  # group, kind and name of the affected object
+    commands: tuple[str, ...] = ()  # commands to type if a change in Git is not enough
 
     @property
     def mark(self) -> str:
-        """`[auto]` where it needs no decision, `[ask]` where it does; nothing where nothing changes."""
+        """`[auto]` if no decision is needed, `[ask]` if one is; empty if nothing changes."""
         return ("[auto]" if self.certain else "[ask]") if self.kind.changes else ""
 
     def document(self) -> dict[str, Any]:
-        """As data for other programs, without what is empty."""
+        """Data for JSON and YAML output, without empty values."""
         told = {
             "application": self.application,
             "kind": self.kind.value,
@@ -87,7 +87,7 @@ class Proposal:
 
 
 def rule_wire(rule: IgnoreDifference) -> dict[str, Any]:
-    """As an Application writes it, without what is not said."""
+    """Convert to the format of an Application, without empty values."""
     wire: dict[str, Any] = {"group": rule.group} if rule.group else {}
     wire["kind"] = rule.kind
     wire |= {name: value for name, value in (("name", rule.name), ("namespace", rule.namespace)) if value}

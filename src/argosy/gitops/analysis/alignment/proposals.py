@@ -1,7 +1,7 @@
-"""What would bring one Application in line, as far as what was seen of it tells.
+"""Proposes changes that bring one Application in sync.
 
-In: a Sight of the Application: its differing objects with causes, its conditions, its rules. Out: proposals, the
-smallest first. Never: a rule that hides what somebody changed by hand or in Git, or a whole spec.
+In: an observed Application: differing objects with causes, conditions, ignore rules. Out: proposals, the smallest
+first. Never: a rule that hides a change made by hand or in Git, or a whole spec.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SHARED: Final = "SharedResourceWarning"
 
 
 def propose(seen: AppSight) -> list[Proposal]:
-    """All that is certain or to be asked; the smallest change first."""
+    """Return certain proposals and those that need a decision; the smallest change first."""
     ignored = [*_ignored(seen)]
     changes = [*ignored, *_respected(seen, ignored), *immutable(seen)]
     is_changed = any(each.certain for each in changes)
@@ -41,7 +41,7 @@ def propose(seen: AppSight) -> list[Proposal]:
     return sorted(found, key=lambda each: ORDER.index(each.kind))
 
 
-# -- what others write --------------------------------------------------------------------------------------------
+# -- fields that other writers set ---------------------------------------------------------------------------------
 
 
 def _foreign(each: SeenObject) -> Foreign:
@@ -59,8 +59,8 @@ def _ignored(seen: AppSight) -> Iterator[Proposal]:
         text = f"ignore {ignore_rules.told(rule)}"
         why = _why(rule, objects, causes)
         if any(is_delivered(found.pointer) for each in objects for found, cause in each.fields if is_foreign(cause)):
-            why += "; with such a rule no new version from Git is seen any more, so only you can say"
-        # Who takes a field away is only guessed at: nobody owns what is not there. Some kinds are known for it.
+            why += "; such a rule hides new versions from Git, so you must decide"
+        # The writer that removed a field is a guess: nobody owns a missing field. Some kinds are known for it.
         is_certain = all(
             _is_certain(each, found, cause) for each in objects for found, cause in each.fields if is_foreign(cause)
         )
@@ -72,7 +72,7 @@ def _ignored(seen: AppSight) -> Iterator[Proposal]:
 
 
 def _is_certain(each: SeenObject, found: Difference, cause: Cause) -> bool:
-    """Not where a person may have meant it, or asks for it in Git now, nor where later versions would be kept away."""
+    """False if a person may have intended the value or set it in Git now, or if the rule would block later versions."""
     if is_delivered(found.pointer) or cause.is_asked_anew:
         return False
     is_controllers = found.has_live and not cause.manager.startswith(TOOLS)
@@ -87,26 +87,30 @@ def _why(rule: IgnoreDifference, objects: Sequence[SeenObject], causes: Sequence
     kinds = {cause.kind for cause in causes}
     if CauseKind.OTHER_CONTROLLER in kinds and writers:
         return f"{writers} writes it"
-    return "the server fills it in" if kinds == {CauseKind.DEFAULTING} else "set by admission, whatever Git says"
+    return (
+        "default set by the API server"
+        if kinds == {CauseKind.DEFAULTING}
+        else "set by an admission controller, regardless of Git"
+    )
 
 
-# -- a sync that leaves them alone --------------------------------------------------------------------------------
+# -- sync options --------------------------------------------------------------------------------------------------
 
 
 def _respected(seen: AppSight, ignored: Sequence[Proposal]) -> Iterator[Proposal]:
-    """argo: to ignore a field concerns comparisons alone; every sync still writes what Git has there."""
+    """argo: ignoreDifferences affects comparisons only; a sync still writes the value from Git."""
     if RESPECT in seen.app.policy.options:
         return
     sure, unsure = ([*_newly(seen, [each for each in ignored if each.certain is is_sure])] for is_sure in (True, False))
     sure = sure or [*_written(seen)]
     if sure or unsure:
         named = ", ".join(dict.fromkeys((sure or unsure)[:3]))
-        text = f"add {RESPECT}: Git has {named}, so every sync would write it, ignored or not"
+        text = f"add {RESPECT}: Git has {named}, so every sync would write it even if it is ignored"
         yield Proposal(seen.app.name, ProposalKind.SYNC_OPTION, text, "sync option", bool(sure), options=(RESPECT,))
 
 
 def _newly(seen: AppSight, ignored: Sequence[Proposal]) -> Iterator[str]:
-    """What Git has of the fields that are to be ignored."""
+    """Yield pointers of fields to be ignored that Git has."""
     rules = [rule for each in ignored for rule in each.ignores]
     for each in seen.objects:
         if any(concerns(rule, each.key) for rule in rules):
@@ -114,7 +118,7 @@ def _newly(seen: AppSight, ignored: Sequence[Proposal]) -> Iterator[str]:
 
 
 def _written(seen: AppSight) -> Iterator[str]:
-    """Of the rules that are there, for objects that differ: pointers to what Git has."""
+    """Yield pointers of existing rules for differing objects, if Git has the field."""
     for each in seen.objects:
         for rule in seen.app.ignored:
             if concerns(rule, each.key):
@@ -128,7 +132,7 @@ def _has(manifest: Any, pointer: str) -> bool:
         return False
 
 
-# -- rules that do nothing, or too much ---------------------------------------------------------------------------
+# -- rules without effect, and rules that are too broad ------------------------------------------------------------
 
 
 def _dropped(seen: AppSight, *, is_changed: bool) -> Iterator[Proposal]:
@@ -140,32 +144,34 @@ def _dropped(seen: AppSight, *, is_changed: bool) -> Iterator[Proposal]:
     ]
     if drops:
         named = ", ".join(dict.fromkeys(each.pointer for each in drops))
-        text = f"take out {named}: not compared anyway"
+        text = f"remove {named}: never compared"
         evidence = tuple(dict.fromkeys(f"{each.pointer}: {each.why}" for each in drops))
         if is_changed:
             yield Proposal(seen.app.name, ProposalKind.DROP, text, "drop rule", True, evidence, drops=tuple(drops))
         else:
-            # It does no harm either: where nothing else is to be changed, it may stay.
-            text = f"{named} of its rules do nothing: not compared anyway; argosy check --fix takes them out"
+            # It does no harm: if nothing else is to be changed, it may stay.
+            text = f"{named} in its rules have no effect: never compared; argosy check --fix removes them"
             yield Proposal(seen.app.name, ProposalKind.INFORM, text, "informational")
     for rule in seen.app.ignored:
         for pointer in rule.pointers:
             if why := why_too_broad(rule.group, rule.kind, pointer):
-                text = f"the rule for {rule.kind} is too broad: {why}; name the fields that others write, one by one"
+                text = f"the rule for {rule.kind} is too broad: {why}; name each field that others write"
                 yield Proposal(seen.app.name, ProposalKind.INFORM, text, "narrow the rule")
 
 
-# -- what is only told --------------------------------------------------------------------------------------------
+# -- information only ---------------------------------------------------------------------------------------------
 
 
 def _accepted(seen: AppSight) -> Iterator[Proposal]:
-    """Healthy, and only its operator's: nothing is wrong, and nothing narrow would say so."""
+    """The differing fields are owned by an operator as a whole, and no narrow rule covers them."""
     for each in seen.objects:
         broad = [found for found, cause in each.fields if is_foreign(cause) and not is_narrow(each, found)]
         if broad:
-            named = ", ".join(found.pointer or "all of it" for found in broad)
-            tail = "it is Healthy, so this may stay" if seen.is_healthy else "see why it is not Healthy first"
-            text = f"{each.name}: {named} is written whole by somebody else, and no rule is proposed for it; {tail}"
+            named = ", ".join(found.pointer or "the whole object" for found in broad)
+            tail = "it is Healthy, so this may stay" if seen.is_healthy else "find out first why it is not Healthy"
+            text = (
+                f"{each.name}: {named} is written as a whole by another writer, and no rule is proposed for it; {tail}"
+            )
             yield Proposal(seen.app.name, ProposalKind.ACCEPT, text, "accepted" if seen.is_healthy else "look")
 
 
@@ -176,7 +182,9 @@ def _informed(seen: AppSight) -> Iterator[Proposal]:
     others = [
         (found, cause)
         for each in seen.objects
-        if not any(cause.kind is CauseKind.IMMUTABLE for _, cause in each.fields)  # the rest of it goes with that
+        if not any(
+            cause.kind is CauseKind.IMMUTABLE for _, cause in each.fields
+        )  # recreation fixes the other fields, too
         for found, cause in each.fields
         if not is_foreign(cause)
     ]

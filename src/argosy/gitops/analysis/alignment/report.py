@@ -1,6 +1,6 @@
-"""Before and after: how many Applications are synced and healthy, and how many errors they have.
+"""Counts Applications before and after: synced, healthy, and with errors.
 
-In: how each stands. Out: counts and percentages. Never: a figure that was not counted.
+In: the state of each Application. Out: counts and percentages. Never: a figure that was not counted.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 
 class Standing(NamedTuple):
-    """How one Application stands, in the words of its status."""
+    """Sync and health status of one Application, and its conditions."""
 
     sync: str
     health: str
-    errors: tuple[str, ...] = ()  # types of conditions
+    errors: tuple[str, ...] = ()  # condition types
     warnings: tuple[str, ...] = ()
 
     @property
@@ -67,7 +67,7 @@ def tally(standings: Iterable[Standing]) -> Tally:
 
 
 def percent(number: int, total: int) -> float:
-    """With one decimal; nothing of nothing is all of it."""
+    """Return the percentage with one decimal; 100 if the total is 0."""
     return round(100 * number / total, 1) if total else 100.0
 
 

@@ -1,6 +1,6 @@
-"""Labels that a kustomization writes into selectors, where they can never be changed again.
+"""Finds labels that a kustomization writes into immutable selectors.
 
-In: kustomizations as data, labels. Out: which kustomization does it, and edits that stop it. Never: I/O.
+In: kustomizations as data, labels. Out: the labels written, and edits that keep them out of selectors. Never: I/O.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from argosy.gitops.application.step_results import Difference
 from argosy.kube.objects.yaml_edits import REMOVED, Edit
 from argosy.kube.patch.json_pointer import parse
 
-# Where workloads keep what they choose their Pods by
+# Paths of Pod selectors in workloads
 _SELECTORS: Final = (("spec", "selector", "matchLabels"), ("spec", "selector"))
 
 
 def added_labels(fields: Sequence[Difference]) -> tuple[str, ...]:
-    """Labels that Git wants in a selector and that the live one does not have."""
+    """Return labels that Git adds to a selector and the live object does not have."""
     found: dict[str, None] = {}
     for field in fields:
         if not field.has_desired:
@@ -34,13 +34,13 @@ def added_labels(fields: Sequence[Difference]) -> tuple[str, ...]:
 
 
 def is_in_selector(pointer: str) -> bool:
-    """Whether the field is a selector or a label of a Pod template, which must agree with it."""
+    """True if the field is a selector or a Pod template label, which must match the selector."""
     tokens = parse(pointer)
     return tokens[:2] == ["spec", "selector"] or tokens[:4] == ["spec", "template", "metadata", "labels"]
 
 
 def writes_selectors(kustomization: Mapping[str, Any], labels: Collection[str]) -> tuple[str, ...]:
-    """Those of the labels that it writes into selectors."""
+    """Return those of the labels that the kustomization writes into selectors."""
     given = {name for _, pairs in _leaks(kustomization) for name in pairs}
     return tuple(each for each in labels if each in given)
 
@@ -57,7 +57,7 @@ def _leaks(kustomization: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, 
 
 
 def selector_edits(kustomization: Mapping[str, Any], labels: Collection[str], *, on_pods: bool) -> tuple[Edit, ...]:
-    """The labels stay on objects, on Pods where those that live have them, and are left out of selectors."""
+    """Keep the labels on objects, and on Pods if the live Pods have them, but not in selectors."""
     more = {"includeTemplates": True} if on_pods else {}
     edits: list[Edit] = []
     there = kustomization.get("labels")

@@ -233,7 +233,7 @@ RULES: Final = (
         "AGY107",
         Severity.INFO,
         "Nobody makes the namespace",
-        "The first sync fails: namespaces \"…\" not found.",
+        'The first sync fails: namespaces "…" not found.',
         "No manifest, no environment of argosy.yaml and no sync option of the Application makes it. A namespace that"
         " is made outside of this repository cannot be seen, so this is only for your information.",
         "Add CreateNamespace=true to the sync options, or keep the Namespace in Git. A name that no namespace can have"

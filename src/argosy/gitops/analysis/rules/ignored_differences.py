@@ -51,7 +51,7 @@ def _needless(repository: Repository) -> Iterator[Sight]:
 def _judged(written: Written, at: Any, text: str, is_whole: bool, is_never: bool) -> Iterator[Sight]:
     if is_whole:
         message = f"{text or 'the empty pointer'} ignores everything below it: no change from Git is ever seen"
-        fix = "name the fields that others write, one by one"
+        fix = "name each field that others write"
         yield Sight(at, message, fix, written.item.name, text, Severity.WARNING)
     elif is_never:
         message = f"{text} is not compared anyway: the rule does nothing"

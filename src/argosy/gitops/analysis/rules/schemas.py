@@ -19,7 +19,7 @@ from argosy.gitops.live.exclusions import read_exclusions
 
 _NOTEBOOK: Final = ("mlops.mlops.dev", "NotebookValidationJob")
 _IN_POD: Final = ("volumes", "volumeMounts", "env", "envFrom", "resources", "containerImage", "serviceAccountName")
-_TEXT: Final = "where a text is expected"
+_TEXT: Final = ", a string expected"
 _TEKTON_RUNS: Final = (("tekton.dev", "PipelineRun"), ("tekton.dev", "TaskRun"))
 
 

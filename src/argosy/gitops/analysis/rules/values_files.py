@@ -32,8 +32,7 @@ def _tiers(values: Mapping[str, Any], path: tuple[Step, ...]) -> Iterator[tuple[
     images = {
         str(name): image
         for name, value in values.items()
-        if (is_below_tiers or _TIER.fullmatch(str(name)))
-        and (image := _image(value, is_about_images=is_about_images))
+        if (is_below_tiers or _TIER.fullmatch(str(name))) and (image := _image(value, is_about_images=is_about_images))
     }
     if len(images) > 1:
         yield path, images

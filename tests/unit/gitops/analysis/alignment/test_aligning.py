@@ -34,9 +34,9 @@ ROUTE = ResourceKey("route.openshift.io", "Route", "minio", "console")
 WIDGET = ResourceKey("example.org", "Widget", "ml", "one")
 DEPLOYMENT = ResourceKey("apps", "Deployment", "ml", "playground")
 ROUTER = Cause(CauseKind.OTHER_CONTROLLER, "changed by router", manager="router")
-WEBHOOK = Cause(CauseKind.WEBHOOK, "set by admission, whatever Git says")
+WEBHOOK = Cause(CauseKind.WEBHOOK, "set by an admission controller, regardless of Git")
 HAND = Cause(CauseKind.OTHER_CONTROLLER, "changed by hand", manager="kubectl-edit")
-MINE = Cause(CauseKind.YOUR_CHANGE, "Git asks for another value", "argosy app sync models")
+MINE = Cause(CauseKind.YOUR_CHANGE, "changed in Git", "argosy app sync models")
 FIXED = Cause(CauseKind.IMMUTABLE, "cannot be changed while the object lives")
 
 
@@ -179,7 +179,7 @@ def test_a_host_that_git_gives_to_another_route_is_not_hidden(host: str, name: s
 def test_what_new_versions_come_as_is_never_ignored_without_asking(pointer: str, cause: Cause) -> None:
     found = propose(sight(seen(DEPLOYMENT, (changed(pointer), cause))))
     assert [each.mark for each in found] == ["[ask]", "[ask]"], "neither the rule nor the option that goes with it"
-    assert "no new version from Git" in found[0].text
+    assert "hides new versions from Git" in found[0].text
 
 
 def test_what_git_has_just_changed_and_admission_sets_back_is_asked_about() -> None:
@@ -284,7 +284,7 @@ def test_redundant_rules_are_dropped_and_the_rest_of_them_stays() -> None:
 def test_where_nothing_else_changes_a_redundant_rule_may_stay() -> None:
     app = application(ignoreDifferences=RULES)
     (told,) = propose(sight(app=app))
-    assert told.kind is ProposalKind.INFORM and "argosy check --fix takes them out" in told.text
+    assert told.kind is ProposalKind.INFORM and "argosy check --fix removes them" in told.text
     assert not of(propose(sight(seen(WIDGET, (changed("/spec/colour"), MINE)), app=app)), ProposalKind.DROP)
 
 

@@ -181,7 +181,7 @@ def _edited(app: LiveApp, hands: Sequence[Differs]) -> Sight:
     told = "; ".join(in_short(hands)[:_MOST])
     count = _by_git(app)
     more = f"; Git has changed {count} more field{'' if count == 1 else 's'}" if count else ""
-    fix = f"put it back: argosy app sync {app.name}; or write the change into Git"
+    fix = f"restore it: argosy app sync {app.name}; or write the change into Git"
     return app.sight(f"changed by hand, and {why}: {told}{more}", fix, severity=Severity.WARNING)
 
 
