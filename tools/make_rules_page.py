@@ -13,7 +13,7 @@ HEAD = """\
 
 ```console
 $ argosy check
-overlays/dev/kustomization.yaml:11: AGY203 error: InferenceService/dev-fraud wants the runtime scikit, but here it is called dev-scikit; write runtime: dev-scikit; a namePrefix or nameSuffix does not reach this field
+overlays/dev/kustomization.yaml:11: AGY203 error: InferenceService/dev-fraud needs the runtime scikit, but the rendered name is dev-scikit; set runtime: dev-scikit; namePrefix and nameSuffix do not change this field
 1 Application, 4 objects: 1 error, 0 warnings, 0 for information
 next: argosy explain AGY203
 ```

@@ -39,7 +39,7 @@ class Said:
 def test_a_pipeline_run_in_git_is_warned_about_with_what_to_use_instead(said: Said) -> None:
     first = said.of("AGY141")[0]
     assert first.startswith("warning: PipelineRun/build: OpenShift GitOps excludes this kind")
-    assert "start runs by a trigger, or build with a BuildConfig" in first
+    assert "start runs with a trigger, or build with a BuildConfig" in first
 
 
 def test_a_job_that_starts_a_build_and_ends_is_warned_about(said: Said) -> None:
@@ -49,7 +49,7 @@ def test_a_job_that_starts_a_build_and_ends_is_warned_about(said: Said) -> None:
 
 
 def test_a_plain_job_with_a_time_to_live_is_warned_about(said: Said) -> None:
-    assert "and is no hook: then it is missing, and OutOfSync; make it a hook" in said.of("AGY135")[0]
+    assert "then missing and OutOfSync: it is not a hook; make it a hook" in said.of("AGY135")[0]
 
 
 def test_a_job_without_the_permissions_it_needs_is_an_error_that_names_the_rule(said: Said) -> None:
@@ -59,7 +59,9 @@ def test_a_job_without_the_permissions_it_needs_is_an_error_that_names_the_rule(
 
 
 def test_images_that_differ_are_told_and_one_is_advised(said: Said) -> None:
-    assert "runs in another image than the other notebooks of fraud-dev; use one tested image" in said.of("AGY308")[0]
+    assert (
+        "runs in a different image than the other notebooks of fraud-dev; use one tested image" in said.of("AGY308")[0]
+    )
 
 
 def test_ignore_differences_in_an_argocd_resource_are_found(said: Said) -> None:
@@ -68,7 +70,7 @@ def test_ignore_differences_in_an_argocd_resource_are_found(said: Said) -> None:
 
 def test_a_runtime_that_a_prefix_renamed_is_found_in_any_repository(said: Said) -> None:
     assert said.of("AGY203")[0].startswith(
-        "error: InferenceService/dev-fraud wants the runtime scikit, but here it is called dev-scikit"
+        "error: InferenceService/dev-fraud needs the runtime scikit, but the rendered name is dev-scikit"
     )
 
 
@@ -79,7 +81,7 @@ def test_a_patch_by_place_is_found_inline_and_in_a_file(said: Said) -> None:
 
 
 def test_production_that_follows_a_feature_branch_is_found_with_its_field(said: Said) -> None:
-    assert any("fraud-production is production, and follows the branch feature/quick" in each
+    assert any("fraud-production is a production Application, but follows branch feature/quick" in each
                for each in said.of("AGY105"))  # fmt: skip
 
 
@@ -110,10 +112,10 @@ def test_the_checklist_for_data_has_its_items(said: Said) -> None:
         "follows try/other instead of main or a release",
         "has no sync option RespectIgnoreDifferences=true",
         "has no sync option ApplyOutOfSyncOnly=true",
-        "deletes by itself what leaves Git; write prune: false",
-        "undoes by itself what is changed in the cluster, a restore too; write selfHeal: false",
-        "does not try again when a sync fails",
-        "does not say whose it is; add an entry to spec.info",
+        "deletes objects automatically when they are removed from Git; set prune: false",
+        "reverts changes in the cluster automatically, including a restore; set selfHeal: false",
+        "does not retry a failed sync",
+        "does not name an owner; add an entry to spec.info",
     ):
         assert item in found
 
@@ -124,7 +126,9 @@ def test_the_checklist_for_data_can_be_asked_of_all(said: Said) -> None:
 
 
 def test_an_image_that_is_built_beside_its_notebook_is_waited_for(said: Said) -> None:
-    assert "builds beside it, and nothing waits for it; wait in a Job of a wave between them" in said.of("AGY302")[0]
+    assert (
+        "builds, and nothing waits for the build; add a Job that waits in a wave between them" in said.of("AGY302")[0]
+    )
 
 
 def test_a_notebook_job_that_no_check_judges_does_not_hold_up_the_model(said: Said) -> None:

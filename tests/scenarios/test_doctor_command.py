@@ -95,7 +95,7 @@ async def test_each_application_has_its_cause_what_helps_and_a_proven_score(desk
         "lost": ("AGY509", "ComparisonError", None),
     }
     assert told["models"]["cause"] == "acceptable: ConfigMap/settings: data.a set by scaler (1 field)"
-    assert told["stale"]["cause"] == "targetRevision old: path later not in branch; main can be rendered"
+    assert told["stale"]["cause"] == "targetRevision old: path later not in branch; main renders"
     assert told["stale"]["remedy"] == "main"
     assert told["lost"]["cause"] == "targetRevision main: path nowhere not in branch"
     assert list(found["score"].pop("left")) == ["lost"]
@@ -116,7 +116,7 @@ async def test_drift_by_hand_is_a_warning_where_people_sync_and_explain_says_the
     await desk.cluster.patch(SETTINGS, {"data": {"a": "edited"}}, manager="kubectl-edit")
     await desk.settled()
     (found,) = (await diagnosed(desk, code=1))["findings"]
-    cause = "changed by hand, and no automated sync puts it back: ConfigMap/settings: data.a set by kubectl-edit"
+    cause = "changed by hand, but no automated sync reverts it: ConfigMap/settings: data.a set by kubectl-edit"
     assert (found["rule"], found["severity"], found["cause"]) == ("AGY515", "warning", f"{cause} (1 field)")
     said = await desk.argosy("explain", "application/models")
     assert "expected" not in said.out and f"AGY515: {cause}" in said.out
@@ -231,7 +231,7 @@ async def test_an_application_is_explained_from_its_conditions_to_the_proof(desk
     for words in (
         "differs  ConfigMap/settings data.a  another writer: changed by scaler",
         "why      AGY501: acceptable: ConfigMap/settings: data.a set by scaler (1 field)",
-        "next     silence it with the smallest ignore rule: argosy align models",
+        "next     ignore the fields with the narrowest rule: argosy align models",
         "helps    ignore ConfigMap: /data/a",
         "proof    OutOfSync/Healthy → Synced/Healthy after a sync",
     ):
@@ -261,7 +261,7 @@ async def test_a_repository_that_refuses_the_credentials_is_told_with_the_name_o
         said = await desk.argosy("doctor", "private", "-o", "json")
     (finding,) = json.loads(said.out)["findings"]
     assert finding["rule"] == "AGY505", finding
-    assert f"Git at {url} does not accept the credentials of Secret argocd/ml-git" in finding["cause"]
+    assert f"Git at {url} rejects the credentials of Secret argocd/ml-git" in finding["cause"]
     assert "of-yesterday" not in said.out + said.err
 
 
@@ -281,7 +281,7 @@ async def test_a_root_on_another_branch_keeps_definitions_stale_and_is_told(desk
     await desk.settled("root")
     found = await diagnosed(desk, code=1)
     (told,) = (each["cause"] for each in found["findings"] if each["rule"] == "AGY516")
-    assert told == "it makes 1 Application from old, not from main: their definitions are stale"
+    assert told == "it creates 1 Application from old, not from main: their manifests are stale"
 
 
 @pytest.mark.tier("all")

@@ -219,7 +219,7 @@ def test_the_first_link_that_is_missing_is_told_where_a_ready_model_is_called_pr
     create(
         gitops, APPLICATIONS, application("fraud", "Synced", "Progressing", ("serving.kserve.io", "InferenceService"))
     )
-    words = "InferenceService/x: its condition Ready is True, and Argo CD says Progressing"
+    words = "InferenceService/x: its condition Ready is True, but Argo CD shows Progressing"
     (found,) = json.loads(doctor(gitops, "fraud", "-o", "json").out)["findings"]
     assert found["cause"] == f"{words}: no health check for InferenceService in ArgoCD CR {GITOPS}"
     patch(gitops, RESOURCE, {"spec": {"resourceHealthChecks": [ENTRY]}})

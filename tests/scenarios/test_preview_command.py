@@ -233,7 +233,7 @@ def test_an_application_set_that_would_delete_applications_is_told(repo: Repo) -
     said = repo.preview("HEAD")
     assert "deletes 1 Application of ApplicationSets" in said.impact
     assert (
-        "ApplicationSet/teams would delete 1 Application (team-red), and with them all that they deployed" in said.err
+        "ApplicationSet/teams would delete 1 Application (team-red) and everything they deployed" in said.err
     )
 
 

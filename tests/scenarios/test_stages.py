@@ -139,7 +139,7 @@ def test_the_doctor_tells_each_cause_and_what_helps_and_counts_what_it_proved(sh
     assert fixes["stage00-minio"][1] is True and fixes["stage00-minio"][0].startswith("ignore rule")
     causes = {each["application"]: each["cause"] for each in found["findings"]}
     assert causes["stage01-model-serving"] == (
-        "targetRevision stage1-complete: path serving/vllm/pvc-mistral-24b.yaml not in branch; main can be rendered"
+        "targetRevision stage1-complete: path serving/vllm/pvc-mistral-24b.yaml not in branch; main renders"
     )
     assert causes["stage00-minio"].startswith("acceptable: Route/minio-api, Route/minio-console: spec.host")
     score = found["score"]

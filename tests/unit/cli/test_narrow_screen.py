@@ -10,7 +10,7 @@ from argosy.cli.tables import Screen, Styled, fold, shown_width, table
 
 HEADINGS = ("APP", "STATE", "CAUSE", "FIX", "")
 CAUSE = (
-    "targetRevision stage1-complete: path serving/vllm/pvc-mistral-24b.yaml not in branch; main can be rendered, and"
+    "targetRevision stage1-complete: path serving/vllm/pvc-mistral-24b.yaml not in branch; main renders, and"
     " everything that it asks for is there"
 )
 STATE = Styled("\x1b[33m? ComparisonError\x1b[0m")

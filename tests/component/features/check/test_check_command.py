@@ -56,7 +56,7 @@ def test_a_finding_is_one_line_with_its_place_and_what_to_do(
 ) -> None:
     assert main(["check"]) == NO
     said = capsys.readouterr()
-    assert said.out.startswith("manifests/job.yaml:8: AGY135 warning: Job/train is deleted 60 s after its end")
+    assert said.out.startswith("manifests/job.yaml:8: AGY135 warning: Job/train is deleted 60 s after it finishes")
     assert "1 Application, 1 object: 0 errors, 1 warning, 0 for information" in said.err
     assert "next: argosy explain AGY135" in said.err
 

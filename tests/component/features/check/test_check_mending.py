@@ -128,7 +128,7 @@ def test_a_fix_is_told_with_its_line_and_the_rest_is_clean(bad: Path, capsys: py
     assert main(["check", "--fail-on", "info"]) == NO
     assert "some can be fixed at once: argosy check --fix" in capsys.readouterr().err
     assert main(["check", "--fix", "--fail-on", "info"]) == DONE
-    assert capsys.readouterr().out.startswith("application.yaml:15: AGY107 fixed: nothing here makes the namespace")
+    assert capsys.readouterr().out.startswith("application.yaml:15: AGY107 fixed: nothing here creates namespace")
 
 
 def test_one_claim_of_two_applications_is_mended_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

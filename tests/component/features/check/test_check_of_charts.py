@@ -51,7 +51,7 @@ def chart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_chart_is_rendered_and_checked(chart: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["check", "charts/Fraud_Detection"])
     said = capsys.readouterr()
-    assert "Job/fraud-detection-wait waits in a loop that nothing ends" in said.out
+    assert "Job/fraud-detection-wait waits in a loop without a limit" in said.out
     assert "0 Applications, 2 objects" in said.err
 
 

@@ -211,9 +211,9 @@ def test_each_bad_jq_expression_is_named_with_its_place_and_no_branch_is_blamed(
     seen = view(ill, settings=SettingsView(data=settings))
     found = [each for each in lines([ill], diagnose(seen), {}, {}) if each.finding and each.finding.rule.id == "AGY509"]
     assert [each.cause.partition(": ")[0] for each in found] == [
-        "the jq expression '.spec[' in spec.ignoreDifferences[0].jqPathExpressions[1] cannot be used",
-        "the jq expression '.a |' in spec.ignoreDifferences[1].jqPathExpressions[0] cannot be used",
-        "the jq expression '.metadata[' in resource.customizations.ignoreDifferences.all of argocd-cm cannot be used",
+        "the jq expression '.spec[' in spec.ignoreDifferences[0].jqPathExpressions[1] is invalid",
+        "the jq expression '.a |' in spec.ignoreDifferences[1].jqPathExpressions[0] is invalid",
+        "the jq expression '.metadata[' in resource.customizations.ignoreDifferences.all of argocd-cm is invalid",
     ]
     assert all("syntax error" in each.cause for each in found)
     assert {each.remedy.word for each in found} == {"jq expression"}

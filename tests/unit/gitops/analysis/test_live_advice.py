@@ -68,7 +68,7 @@ def test_health_that_is_not_shown_leads_to_the_key_the_log_and_a_restart() -> No
 @pytest.mark.parametrize(
     ("policy", "words"),
     [
-        ({"automated": {"selfHeal": True}}, "Argo CD makes it again by itself"),
+        ({"automated": {"selfHeal": True}}, "Argo CD recreates it automatically"),
         ({"automated": {}}, "then sync it: argosy app sync models"),
         ({}, "then sync it: argosy app sync models"),
     ],
@@ -130,12 +130,12 @@ def test_a_change_by_hand_is_a_warning_where_people_sync_and_gits_change_is_for_
 @pytest.mark.parametrize(
     ("said", "way"),
     [
-        ("cluster prod (https://x): connection refused", "see whether it answers by now: argosy cluster get prod"),
-        ("cluster prod (https://x:1): x:1: the certificate is not trusted by y", "name who signed it as caData of tls"),
+        ("cluster prod (https://x): connection refused", "check whether it responds now: argosy cluster get prod"),
+        ("cluster prod (https://x:1): x:1: the certificate is not trusted by y", "set its CA as caData of tls"),
         ("cluster my prod (https://x): Unauthorized", "see it: argosy cluster get 'my prod'; then renew its"),
         (
             "cluster prod (https://x): config: is no JSON (Secret cluster-prod)",
-            "correct Secret cluster-prod in namespace argocd; see what it says: argosy cluster get prod",
+            "correct Secret cluster-prod in namespace argocd; see: argosy cluster get prod",
         ),
         ('namespace "ml" for ConfigMap "a" is not managed', "argosy cluster set https://kubernetes.default.svc "),
     ],

@@ -164,7 +164,10 @@ CASES: Mapping[str, Case] = {
                 view(app(sync="OutOfSync", fields=(BY_ROUTER, BY_ADMISSION))),
                 "acceptable: Route/one: spec.host, spec.tls set by openshift-router (2 fields)",
             ),
-            (view(app(sync="OutOfSync", health="Degraded", fields=(BY_ADMISSION,))), "set by admission (1 field)"),
+            (
+                view(app(sync="OutOfSync", health="Degraded", fields=(BY_ADMISSION,))),
+                "set by an admission controller (1 field)",
+            ),
         ],
         [
             view(app(sync="OutOfSync", fields=(BY_ROUTER, BY_GIT))),
@@ -183,7 +186,7 @@ CASES: Mapping[str, Case] = {
                         blockers=("wave 2: Job/train  Progressing",),
                     )
                 ),
-                "its sync runs for 33m20s, and 95 of 100 of its syncs took at most 5m00s; waits for: wave 2: Job/train",
+                "its sync runs for 33m20s, but 95% of its syncs took at most 5m00s; waiting for: wave 2: Job/train",
             ),
             (
                 view(app(health="Progressing", status={"history": history(1, 1, 1, 1, 1)}, rows=(MODEL_ROW,))),
@@ -202,8 +205,8 @@ CASES: Mapping[str, Case] = {
     ),
     "AGY503": Case(
         [
-            (view(live=(claim("slow"), storage("fast"))), "there is no StorageClass slow"),
-            (view(live=(claim(None), storage("fast"))), "names no StorageClass, and the cluster has no default"),
+            (view(live=(claim("slow"), storage("fast"))), "StorageClass slow does not exist"),
+            (view(live=(claim(None), storage("fast"))), "storageClassName is not set, and the cluster has no default"),
             (
                 view(live=(claim(), storage("fast"), UNPROVISIONED)),
                 "its provisioner failed: disk full",
@@ -216,7 +219,7 @@ CASES: Mapping[str, Case] = {
                         event("PersistentVolumeClaim", "ProvisioningFailed", "exceeded quota: storage"),
                     )
                 ),
-                "the quota is used up",
+                "the quota is exceeded",
             ),
         ],
         [
@@ -229,7 +232,7 @@ CASES: Mapping[str, Case] = {
     "AGY504": Case(
         [
             (view(live=(pod("ErrImagePull", "manifest unknown"),)), "the registry has no such tag"),
-            (view(live=(pod("ImagePullBackOff", "unauthorized: access denied"),)), "the registry wants credentials"),
+            (view(live=(pod("ImagePullBackOff", "unauthorized: access denied"),)), "the registry requires credentials"),
             (
                 view(live=(pod("ErrImagePull", "manifest unknown"), build("Running"))),
                 "its build web-3 is still running (Running)",
@@ -248,11 +251,11 @@ CASES: Mapping[str, Case] = {
                     app(sync="Unknown", conditions=[("ComparisonError", REFUSED)]),
                     repositories=(RepositorySecret("argocd/ml-git", "https://git.example.com/ml"),),
                 ),
-                "does not accept the credentials of Secret argocd/ml-git",
+                "rejects the credentials of Secret argocd/ml-git",
             ),
             (
                 view(app(sync="Unknown", conditions=[("ComparisonError", REFUSED)]), repositories=()),
-                "no repository Secret is for it",
+                "it has no repository Secret",
             ),
             (
                 view(app(sync="Unknown", conditions=[("ComparisonError", "dial tcp: lookup git: no such host")])),
@@ -267,7 +270,7 @@ CASES: Mapping[str, Case] = {
     ),
     "AGY506": Case(
         [
-            (view(models=(ModelView(model(), (Answer("/v2/health/ready", 503),)),)), "does not answer well"),
+            (view(models=(ModelView(model(), (Answer("/v2/health/ready", 503),)),)), "its health requests fail"),
             (
                 view(models=(ModelView(model(), outdated="fraud-1 started before train left it"),)),
                 "the loaded model is not the one on storage",
@@ -293,7 +296,7 @@ CASES: Mapping[str, Case] = {
                         status=operation("Succeeded", operation={"sync": {"autoHealAttemptsCount": 7}}),
                     )
                 ),
-                "self heal has synced the same revision 7 times: openshift-router writes Route/one spec.host back",
+                "self-heal has synced the same revision 7 times: openshift-router overwrites Route/one spec.host",
             ),
         ],
         [
@@ -336,7 +339,7 @@ CASES: Mapping[str, Case] = {
                         default_branch="main",
                     )
                 ),
-                "targetRevision stage1-complete: path serving not in branch; main can be rendered",
+                "targetRevision stage1-complete: path serving not in branch; main renders",
             ),
             (
                 view(
@@ -347,15 +350,15 @@ CASES: Mapping[str, Case] = {
                         default_branch="main",
                     )
                 ),
-                "targetRevision stage1-complete: path vllm/pvc.yaml not in branch; main can be rendered",
+                "targetRevision stage1-complete: path vllm/pvc.yaml not in branch; main renders",
             ),
             (
                 view(app(conditions=[("InvalidSpecError", "project theirs does not exist")])),
-                "the Application itself is wrong: project theirs does not exist",
+                "the Application's spec is invalid: project theirs does not exist",
             ),
             (
                 view(app(conditions=[("ComparisonError", "unable to resolve 'gone' to a commit SHA")])),
-                "targetRevision main is not in the repository",
+                "targetRevision main does not exist in the repository",
             ),
         ],
         [view(app(conditions=[("ComparisonError", REFUSED)])), view(app()), *AWAY],
@@ -370,7 +373,7 @@ CASES: Mapping[str, Case] = {
                         status=operation(results=[result("Deployment", "one", IMMUTABLE)]),
                     )
                 ),
-                "Deployment/one: spec.selector changed, and cannot be changed while the object lives (immutable)",
+                "Deployment/one: spec.selector changed, but cannot be changed on an existing object (immutable)",
             ),
             (view(app(sync="OutOfSync", conditions=[("SyncError", f"Failed: {IMMUTABLE}")])), "immutable"),
         ],
@@ -432,7 +435,7 @@ CASES: Mapping[str, Case] = {
         [
             (
                 view(app(rows=(TRAIN, SERVED)), settings=PLAIN),
-                "wave 4 (InferenceService/fraud) does not wait for NotebookValidationJob/train of wave 3",
+                "wave 4 (InferenceService/fraud) does not wait for NotebookValidationJob/train in wave 3",
             )
         ],
         [
@@ -447,7 +450,7 @@ CASES: Mapping[str, Case] = {
                 view(
                     app(health="Degraded", rows=(TRAIN, OLD)), live=(notebook("Succeeded"), notebook("Failed", "old"))
                 ),
-                "Degraded by notebook jobs that Failed: old; 1 Succeeded",
+                "Degraded because notebook jobs Failed: old; 1 Succeeded",
             )
         ],
         [
@@ -459,7 +462,7 @@ CASES: Mapping[str, Case] = {
         [
             (
                 view(app(sync="OutOfSync", rows=(row("Job", status="OutOfSync"),))),
-                "never synced, 1 to make; expected: it is synced by hand",
+                "never synced, 1 to create; expected: it is synced manually",
             ),
             (
                 view(
@@ -470,11 +473,11 @@ CASES: Mapping[str, Case] = {
                         fields=(BY_GIT,),
                     )
                 ),
-                "1 object of 1 differs; expected: it is synced by hand, and nobody has since",
+                "1 object of 1 differs; expected: it is synced manually, and was not synced since",
             ),
             (
                 view(app(sync="OutOfSync", rows=(row("Job", status="OutOfSync"),), status=operation("Succeeded"))),
-                "1 object of 1 differs; it is synced by hand, and was not compared from here",
+                "1 object of 1 differs; it is synced manually, and was not compared",
             ),
             (
                 view(app(sync="OutOfSync", rows=(row("Job", status="OutOfSync"),), status=ROLLED_BACK)),
@@ -482,7 +485,7 @@ CASES: Mapping[str, Case] = {
             ),
             (
                 view(app(sync="OutOfSync", spec=AUTOMATED, fields=(BY_GIT,), status=operation("Succeeded"))),
-                "its automated sync has not begun for",
+                "its automated sync has not started for",
             ),
             (
                 view(
@@ -493,11 +496,11 @@ CASES: Mapping[str, Case] = {
                         status=operation("Succeeded"),
                     )
                 ),
-                "changed by hand, and self heal is off: Deployment/one: spec.replicas set by kubectl-edit (1 field)",
+                "changed by hand, but self-heal is off: Deployment/one: spec.replicas set by kubectl-edit (1 field)",
             ),
             (
                 view(app(sync="OutOfSync", fields=(BY_HAND,), status=operation("Succeeded"))),
-                "changed by hand, and no automated sync puts it back: Deployment/one: spec.replicas set by",
+                "changed by hand, but no automated sync reverts it: Deployment/one: spec.replicas set by",
             ),
             (
                 view(app(sync="OutOfSync", fields=(BY_HAND, BY_GIT), status=operation("Succeeded"))),
@@ -505,7 +508,7 @@ CASES: Mapping[str, Case] = {
             ),
             (
                 view(app(sync="OutOfSync", fields=(BY_GIT_OVER_HAND,), status=operation("Succeeded"))),
-                "expected: it is synced by hand, and nobody has since",
+                "expected: it is synced manually, and was not synced since",
             ),
         ],
         [
@@ -518,11 +521,11 @@ CASES: Mapping[str, Case] = {
         [
             (
                 view(app("root", rows=(ROOT,)), app("second", rows=(ROOT,)), app("child")),
-                "Application child is defined twice: root and second both make it",
+                "Application child is declared twice: root and second both manage it",
             ),
             (
                 view(app("root", rows=(ROOT,), spec=STAGE, default_branch="main"), app("child", metadata=CHILD)),
-                "it makes 1 Application from stage1-complete, not from main: their definitions are stale",
+                "it creates 1 Application from stage1-complete, not from main: their manifests are stale",
             ),
         ],
         [view(app("root", rows=(ROOT,)), app("child", metadata=CHILD))],
@@ -555,19 +558,19 @@ CASES: Mapping[str, Case] = {
                 unread("cluster prod (https://x:1): x:1: cannot be reached: connection refused"),
                 "cluster prod (https://x:1) cannot be reached: connection refused",
             ),
-            (unread("cluster prod (https://x): Unauthorized"), "cluster prod (https://x) does not let anybody in"),
+            (unread("cluster prod (https://x): Unauthorized"), "cluster prod (https://x) rejects the credentials"),
             (
                 unread("cluster prod (https://x): config: is no JSON (Secret cluster-prod)"),
-                "Secret cluster-prod of cluster prod (https://x) does not let anybody in: config: is no JSON",
+                "Secret cluster-prod of cluster prod (https://x) cannot be used: config: is no JSON",
             ),
             (
                 unread('namespace "ml" for ConfigMap "settings" is not managed'),
-                'is not managed whole: namespace "ml" for ConfigMap',
+                'is managed in some namespaces only: namespace "ml" for ConfigMap',
             ),
             (unread("ServiceAccount robot cannot be read"), "cannot be read: ServiceAccount robot cannot be read"),
             (
                 view(app(conditions=[("InvalidSpecError", "there are no clusters with this name: prod")])),
-                "is not known: there are no clusters with this name: prod",
+                "is unknown: there are no clusters with this name: prod",
             ),
         ],
         [view(app(conditions=[("ComparisonError", REFUSED)])), view(app())],
@@ -576,7 +579,7 @@ CASES: Mapping[str, Case] = {
         [
             (
                 view(settings=operated(unexpanded=("teams",))),
-                "ApplicationSet/teams: no controller expands it, so it makes no Applications",
+                "ApplicationSet/teams: no controller expands it, so it generates no Applications",
             )
         ],
         [view(settings=operated()), view(app())],

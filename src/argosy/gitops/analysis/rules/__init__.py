@@ -1,6 +1,6 @@
-"""The catalogue of rules, and what they find.
+"""The catalogue of rules, and the functions that run them.
 
-In: a repository, or what lives. Out: findings, by file and line, each once. Never: a rule without its text.
+In: a repository or an installation. Out: findings by file and line, each once. Never: a rule without a description.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ FAMILIES: Final = {
 
 
 def look_at(repository: Repository, rules: Iterable[Rule] = CATALOGUE.values()) -> list[Finding]:
-    """A base that several overlays share is told of once."""
+    """Run the rules of `argosy check`; a violation in a base that several overlays share is reported once."""
     found: dict[tuple[str, str, int, str], Finding] = {}
     for rule in rules:
         for sight in rule.look(repository):
@@ -94,7 +94,7 @@ def look_at(repository: Repository, rules: Iterable[Rule] = CATALOGUE.values()) 
 
 
 def diagnose(view: LiveView) -> list[Finding]:
-    """What live rules find, and what others told of the installation; the worst first."""
+    """Run the live rules and add violations that callers reported; the worst first."""
     refusals = windows.find_refused_syncs(view)
     found = [
         Finding(rule, windows.name_window(sight, refusals))

@@ -1,6 +1,6 @@
-"""Rules about Applications: where they read from, where they write to, and who else does.
+"""Rules about Applications: source, destination, and shared objects.
 
-In: a repository. Out: sights. Never: a branch or namespace held against somebody who did not say otherwise.
+In: a repository. Out: violations. Never: reports a branch or namespace unless argosy.yaml or the name contradicts it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _missing_path(repository: Repository) -> Iterator[Sight]:
 
 
 def _failing_render(repository: Repository) -> Iterator[Sight]:
-    """One file that is broken is told once, with all that are built on it."""
+    """Report a broken file once, with all Applications that are built from it."""
     found: dict[tuple[Place, str], list[tuple[Rendering, Fault]]] = defaultdict(list)
     for rendering, fault in _faults(repository, Trouble.RENDER):
         found[fault.place, fault.message].append((rendering, fault))
@@ -66,7 +66,7 @@ def _shared(repository: Repository) -> Iterator[Sight]:
             others = ", ".join(rest[:3]) + (f" and {len(rest) - 3} more" if len(rest) > 3 else "")
             where = f" in {key.namespace}" if key.namespace else ""
             message = f"{key.kind}/{key.name}{where} belongs to {written.name} and to {others}"
-            fix = "let one of them make it, or give the other's another name or namespace"
+            fix = "declare it in one of them only, or use another name or namespace in the other"
             yield Sight(item.at("metadata", "name"), message, fix, item.name)
 
 
@@ -81,9 +81,9 @@ def _other_namespace(repository: Repository) -> Iterator[Sight]:
     for written, plan in _planned(repository):
         namespace = written.app.destination.namespace
         if namespace and plan.namespace and namespace != plan.namespace:
-            message = f"{written.name} goes to {namespace}, but argosy.yaml sets up {plan.namespace} for {plan.name}"
+            message = f"{written.name} deploys to {namespace}, but argosy.yaml has {plan.namespace} for {plan.name}"
             place = written.at("spec", "destination", "namespace")
-            yield Sight(place, message, f"write {plan.namespace} here, or correct argosy.yaml", written.item.name)
+            yield Sight(place, message, f"set {plan.namespace} here, or correct argosy.yaml", written.item.name)
 
 
 def _other_branch(repository: Repository) -> Iterator[Sight]:
@@ -98,10 +98,10 @@ def _other_branch(repository: Repository) -> Iterator[Sight]:
             if plan and plan.ref and source.ref not in (plan.ref, "", "HEAD") and len(written.app.sources) == 1:
                 message = f"{written.name} follows {source.ref}, but argosy.yaml delivers {plan.ref}"
                 mend = written.item.mended(replaced((*path, "targetRevision"), source.ref, plan.ref), *path)
-                yield Sight(place, message, f"write targetRevision: {plan.ref}", written.item.name, mend=mend)
+                yield Sight(place, message, f"set targetRevision: {plan.ref}", written.item.name, mend=mend)
             elif source.ref.startswith(_WORK) and _is_production(written):
-                message = f"{written.name} is production, and follows the branch {source.ref}"
-                fix = "follow the branch or tag that releases are made from"
+                message = f"{written.name} is a production Application, but follows branch {source.ref}"
+                fix = "follow the release branch or a tag"
                 named = ".".join(str(step) for step in (*path, "targetRevision"))
                 yield Sight(place, message, fix, written.item.name, named, Severity.ERROR)
 
@@ -114,7 +114,7 @@ def _unknown_ref(repository: Repository) -> Iterator[Sight]:
                 path = ("spec", "sources", number) if written.app.has_many_sources else ("spec", "source")
                 message, _, fix = why.partition("; ")
                 place = written.at(*path, "targetRevision")
-                fix = fix or "name one that is there"
+                fix = fix or "use an existing one"
                 yield Sight(place, f"{written.name}: {message}", fix, written.item.name, "targetRevision")
 
 
@@ -129,8 +129,8 @@ def _automated(repository: Repository) -> Iterator[Sight]:
         automated = written.app.policy.automated
         if automated and automated.is_on and not plan.is_automated:
             more = ", and prunes" if automated.prune else ""
-            message = f"{written.name} syncs by itself{more}, but argosy.yaml says sync: manual for {plan.name}"
-            fix = "take spec.syncPolicy.automated out, or write sync: auto in argosy.yaml"
+            message = f"{written.name} syncs automatically{more}, but argosy.yaml has sync: manual for {plan.name}"
+            fix = "remove spec.syncPolicy.automated, or set sync: auto in argosy.yaml"
             yield Sight(written.at("spec", "syncPolicy", "automated"), message, fix, written.item.name)
 
 
@@ -139,7 +139,7 @@ def _no_namespace(repository: Repository) -> Iterator[Sight]:
         namespace = written.app.destination.namespace if written else ""
         if written is not None and namespace and (wrong := dns_label(namespace)):
             why = wrong[0].partition(" (e.g.")[0]
-            message = f"{written.name} goes to the namespace {namespace!r}, which no cluster can have: {why}"
+            message = f"{written.name} deploys to namespace {namespace!r}, which is not a valid name: {why}"
             at = written.at("spec", "destination", "namespace")
             yield Sight(at, message, "correct the name", written.item.name, severity=Severity.ERROR)
     made = {item.key.name for _, item in repository.objects() if item.kind == ("", "Namespace")}
@@ -154,8 +154,8 @@ def _no_namespace(repository: Repository) -> Iterator[Sight]:
             continue
         if namespace == written.app.namespace or not rendering.items:
             continue
-        message = f"nothing here makes the namespace {namespace}, and {written.name} does not ask for it to be made"
-        fix = "add CreateNamespace=true to spec.syncPolicy.syncOptions, unless somebody else makes the namespace"
+        message = f"nothing here creates namespace {namespace}, and {written.name} does not have CreateNamespace=true"
+        fix = "add CreateNamespace=true to spec.syncPolicy.syncOptions, unless the namespace is created elsewhere"
         mend = written.item.mended(with_sync_option("CreateNamespace=true"), "spec")
         yield Sight(written.at("spec", "destination", "namespace"), message, fix, written.item.name, mend=mend)
 
@@ -163,7 +163,7 @@ def _no_namespace(repository: Repository) -> Iterator[Sight]:
 def _misplaced_ignoring(repository: Repository) -> Iterator[Sight]:
     for item in (*repository.loose, *(item for _, item in repository.objects())):
         if item.kind == _ARGOCD and "ignoreDifferences" in item.fields("spec"):
-            message = f"{item.name} has spec.ignoreDifferences, a field of Applications that its operator drops"
+            message = f"{item.name} has spec.ignoreDifferences, a field of Applications that the operator drops"
             fix = "move it to spec.resourceIgnoreDifferences here, or to spec.ignoreDifferences of the Application"
             yield Sight(item.at("spec", "ignoreDifferences"), message, fix, item.name, "spec.ignoreDifferences")
 
@@ -173,90 +173,90 @@ RULES: Final = (
         "AGY101",
         Severity.ERROR,
         "The folder of a source does not exist",
-        "Argo CD shows a ComparisonError, and nothing of the Application is compared or synced.",
-        "The repository is this one: a remote of this clone has its address, or another Application of the same address"
-        " has its folder here and no remote has another name. No folder above the Application holds the path, nor does"
-        " the branch that it names; or what is whole here cannot be rendered at the branch that it follows, as it was"
-        " last fetched. The branch that work is merged into is left out: what is new here is not there yet.",
+        "Argo CD shows a ComparisonError, and the Application is neither compared nor synced.",
+        "The repository is this one: a remote of this clone has its URL, or another Application with the same URL has"
+        " its folder here and no remote has another name. The path exists neither in a folder above the Application nor"
+        " on the branch that it names; or a source that renders here does not render at the branch that it follows, as"
+        " last fetched. The branch that changes are merged into is excluded: new files here are not there yet.",
         "Correct spec.source.path, or commit the folder to the branch that the Application follows.",
         _missing_path,
     ),
     Rule(
         "AGY102",
         Severity.ERROR,
-        "A source does not build",
-        "Argo CD shows a ComparisonError with the tool's words; the cluster keeps what it has.",
-        "It was built here, with the same rules, from the files that are in the repository.",
-        "Correct the file that is named; `argosy render PATH` shows the same error until it builds.",
+        "A source does not render",
+        "Argo CD shows a ComparisonError with the tool's error; the cluster keeps its objects.",
+        "It was rendered here with the same rules, from the files in the repository.",
+        "Correct the reported file; `argosy render PATH` shows the same error until it renders.",
         _failing_render,
     ),
     Rule(
         "AGY103",
         Severity.WARNING,
         "Two Applications own one object",
-        "Each sync takes the object from the other Application: both show SharedResourceWarning, and one stays"
+        "Each sync takes over the object from the other Application: both show SharedResourceWarning, and one stays"
         " OutOfSync.",
         "Both were rendered for the same cluster, and the object has the same group, kind, namespace and name in both.",
-        "Let one Application make it, or name it differently in one of them.",
+        "Declare it in one Application only, or rename it in one of them.",
         _shared,
     ),
     Rule(
         "AGY104",
         Severity.WARNING,
-        "An Application goes to another namespace than its environment has",
+        "An Application deploys to another namespace than its environment",
         "Secrets, quotas and permissions are set up in one namespace, and the model is deployed to another.",
-        "argosy.yaml names the Application and says which namespace is its own; both are read as they are written.",
-        "Write one name in both places.",
+        "argosy.yaml names the Application and its namespace; both are compared literally.",
+        "Use the same name in both places.",
         _other_namespace,
     ),
     Rule(
         "AGY105",
         Severity.WARNING,
-        "An environment follows another branch",
-        "What is deployed is not what was reviewed; a branch that is deleted after its merge stops all syncs.",
-        "argosy.yaml says which ref is delivered, or the Application calls itself production and its branch calls"
-        " itself unfinished work.",
-        "Set targetRevision to the branch or tag that is released.",
+        "An environment follows the wrong branch",
+        "Unreviewed changes are deployed; if the branch is deleted after its merge, all syncs stop.",
+        "argosy.yaml names the ref to deliver, or the Application's name says production and its branch name says"
+        " unfinished work.",
+        "Set targetRevision to the release branch or a tag.",
         _other_branch,
-        "where argosy.yaml says which ref is delivered",
+        "if argosy.yaml names the ref to deliver",
     ),
     Rule(
         "AGY106",
         Severity.WARNING,
-        "An environment syncs by itself although it is to wait for people",
-        "Every merge reaches the environment at once, and prune deletes what the merge took away.",
-        "argosy.yaml says sync: manual for the environment, and the Application has syncPolicy.automated.",
-        "Take syncPolicy.automated out of the Application, or say sync: auto.",
+        "An environment syncs automatically although argosy.yaml says manual",
+        "Every merge reaches the environment at once, and prune deletes the objects that the merge removed.",
+        "argosy.yaml has sync: manual for the environment, and the Application has syncPolicy.automated.",
+        "Remove syncPolicy.automated from the Application, or set sync: auto.",
         _automated,
     ),
     Rule(
         "AGY107",
         Severity.INFO,
-        "Nobody makes the namespace",
+        "Nothing creates the namespace",
         'The first sync fails: namespaces "…" not found.',
-        "No manifest, no environment of argosy.yaml and no sync option of the Application makes it. A namespace that"
-        " is made outside of this repository cannot be seen, so this is only for your information.",
-        "Add CreateNamespace=true to the sync options, or keep the Namespace in Git. A name that no namespace can have"
-        " is an error: correct it.",
+        "No manifest, no environment of argosy.yaml and no sync option of the Application creates it. A namespace that"
+        " is created outside of this repository is not visible here, so this is only information.",
+        "Add CreateNamespace=true to the sync options, or keep the Namespace in Git. An invalid namespace name is an"
+        " error: correct it.",
         _no_namespace,
-        "by the sync option",
+        "by adding the sync option",
     ),
     Rule(
         "AGY112",
         Severity.ERROR,
         "A branch or tag does not exist",
-        "Argo CD shows a ComparisonError, and nothing of the Application is compared or synced.",
-        "With --online the repository's host was asked for its branches and tags just now, and answered. A clone alone"
-        " knows too little, so without --online nothing is said; nor is it about a commit, which a host does not list.",
+        "Argo CD shows a ComparisonError, and the Application is neither compared nor synced.",
+        "With --online the Git server was just asked for its branches and tags, and answered. A clone alone is not"
+        " enough, so without --online this is not checked; nor are commits, which a Git server does not list.",
         "Correct targetRevision, or push the branch or tag.",
         _unknown_ref,
     ),
     Rule(
         "AGY115",
         Severity.ERROR,
-        "ignoreDifferences stands in an ArgoCD resource",
-        "The operator's definition has no such field: it is dropped, and the differences go on being shown.",
-        "The field of ArgoCD resources is called resourceIgnoreDifferences; ignoreDifferences is one of Applications.",
+        "ignoreDifferences is in an ArgoCD resource",
+        "The operator's CRD has no such field: it is dropped, and the differences are still shown.",
+        "ArgoCD resources have the field resourceIgnoreDifferences; ignoreDifferences is a field of Applications.",
         "Move the rules to spec.resourceIgnoreDifferences, or into the Application.",
         _misplaced_ignoring,
     ),

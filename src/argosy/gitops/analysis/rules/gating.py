@@ -1,6 +1,6 @@
-"""Rules about waves that end too early: nobody waits for what an object of theirs is still doing.
+"""Rules about sync waves that end too early, because nothing waits for an object's work.
 
-In: a repository. Out: sights. Never: a health check held missing where the installation's settings are not here.
+In: a repository. Out: violations. Never: reports a missing health check if the installation's settings are not here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from argosy.gitops.health.rule_lookup import Rulebook
 from argosy.gitops.health.settings import from_manifests
 from argosy.gitops.health.settings_location import ARGOSY_CM, holds_settings
 
-# argo: kinds that go on working after they were made, and that no check of Argo CD's own is for.
+# argo: kinds that keep working after creation, and that Argo CD has no built-in health check for
 _UNJUDGED: Final = frozenset({
     ("mlops.mlops.dev", "NotebookValidationJob"),
     *(("kubeflow.org", f"{kind}Job") for kind in ("PyTorch", "TF", "MPI", "XGBoost", "Paddle", "JAX")),
@@ -44,7 +44,7 @@ def _unjudged(repository: Repository) -> Iterator[Sight]:
     everything = (*repository.loose, *(item for _, item in repository.objects()))
     settings = {item.at().file: item for item in everything if holds_settings(item.manifest)}
     if len(settings) != 1 or any(item.key.name == ARGOSY_CM for item in settings.values()):
-        return  # no installation is kept here, or several are, or argosy's, which has checks for them all
+        return  # no installation is kept here, or several, or argosy's own, which has checks for all of them
     ((file, held),) = settings.items()
     rulebook = Rulebook(from_manifests([held.manifest]))
     for rendering, item in repository.objects():
@@ -52,7 +52,7 @@ def _unjudged(repository: Repository) -> Iterator[Sight]:
             continue
         rule, later = rulebook.rule_for(*item.kind), _first_later(rendering, item)
         if later and (rule is None or rule.origin is not Origin.ARGOCD_CM):
-            message = f"{later.name} of a later wave does not wait for {item.name}: neither {file} nor Argo CD has a" \
+            message = f"{later.name} in a later wave does not wait for {item.name}: neither {file} nor Argo CD has a" \
                       " health check for it"  # fmt: skip
             fix = f"add a check for {item.key.kind} to {file}; argosy health export writes one"
             yield Sight(item.at("kind"), message, fix, item.name)
@@ -76,15 +76,15 @@ def _unbuilt(repository: Repository) -> Iterator[Sight]:
                 match = _INTERNAL.fullmatch(image)
                 build = built.get((match[1], match[2], match[3] or "latest")) if match else None
                 if build and match and not _is_awaited(rendering, item, match[2]):
-                    message = f"{item.name} runs an image that {build.name} builds beside it, and nothing waits for it"
-                    fix = "wait in a Job of a wave between them; argosy generate wait-for-image prints one"
-                    # A notebook job fails for good; Pods are tried again until the image is there.
+                    message = f"{item.name} runs an image that {build.name} builds, and nothing waits for the build"
+                    fix = "add a Job that waits in a wave between them; argosy generate wait-for-image prints one"
+                    # A notebook job fails permanently; other Pods retry until the image exists.
                     severity = None if item.kind == _NOTEBOOK else Severity.INFO
                     yield Sight(item.at(*path), message, fix, item.name, ".".join(map(str, path)), severity)
 
 
 def _output(rendering: Rendering, build: Item) -> tuple[str, str, str] | None:
-    """Namespace, name and tag of the image stream that it writes to."""
+    """Return namespace, name and tag of the image stream that the build writes to."""
     if build.text("spec", "output", "to", "kind") != "ImageStreamTag":
         return None
     name, _, tag = build.text("spec", "output", "to", "name").partition(":")
@@ -94,7 +94,7 @@ def _output(rendering: Rendering, build: Item) -> tuple[str, str, str] | None:
 
 def _images(item: Item) -> Iterator[tuple[tuple[Step, ...], str]]:
     if TRIGGERS in item.fields("metadata", "annotations"):
-        return  # it is started anew when the image is there
+        return  # OpenShift restarts it when the image exists
     if item.kind == _NOTEBOOK:
         path = ("spec", "podConfig", "containerImage")
         yield path, item.text(*path)
@@ -103,7 +103,7 @@ def _images(item: Item) -> Iterator[tuple[tuple[Step, ...], str]]:
 
 
 def _is_awaited(rendering: Rendering, item: Item, image: str) -> bool:
-    """Whether a Job of an earlier turn speaks of the image at all."""
+    """True if a Job in an earlier wave mentions the image."""
     turn = turn_of(item)
     word = re.compile(rf"(?<![\w-]){re.escape(image)}(?![\w-])")
     jobs = [each for each in rendering.of(*_JOB) if each is not item]
@@ -112,7 +112,7 @@ def _is_awaited(rendering: Rendering, item: Item, image: str) -> bool:
 
 
 def _said(job: Item) -> str:
-    """All that its containers run, and are given."""
+    """Return all commands and environment values of the Job's containers."""
     texts = []
     for container in containers(job):
         given = container.spec.get("env")
@@ -126,23 +126,23 @@ RULES: Final = (
         "AGY122",
         Severity.INFO,
         "A wave does not wait for a kind without a health check",
-        "Argo CD takes an object of a kind that no check is for as healthy at once: the next wave begins while it is"
+        "Argo CD treats an object of a kind without a health check as healthy at once: the next wave starts while it is"
         " still running, or after it has failed.",
-        "The settings of one installation are kept in this repository, and hold no check for the kind; Argo CD has none"
-        " of its own; the kind works on after it was made; and the Application has a later wave. argosy brings a check,"
-        " so this is only about Argo CD.",
-        "Add a check to the installation's settings: `argosy health export` writes those that argosy has.",
+        "The settings of one installation are in this repository without a check for the kind; Argo CD has no built-in"
+        " one; the kind keeps working after its creation; and the Application has a later wave. argosy has a check, so"
+        " this concerns Argo CD only.",
+        "Add a check to the installation's settings; `argosy health export` writes the checks that argosy has.",
         _unjudged,
     ),
     Rule(
         "AGY302",
         Severity.WARNING,
         "An image is built in the cluster, and nothing waits for it",
-        "On the first sync the image is not there yet: a notebook job fails, and a wave with other Pods waits, shown as"
-        " failing, until the build has ended.",
-        "The Application makes the BuildConfig that writes the image, and runs the image by its address in the internal"
-        " registry; a BuildConfig is healthy at once; and no Job of an earlier wave speaks of the image.",
-        "Put a Job that waits into a wave between them; `argosy generate wait-for-image` prints one.",
+        "On the first sync the image does not exist yet: a notebook job fails, and a wave with other Pods is shown as"
+        " failing until the build has finished.",
+        "The Application creates the BuildConfig that writes the image, and runs the image by its URL in the internal"
+        " registry; a BuildConfig is healthy at once; and no Job in an earlier wave mentions the image.",
+        "Add a Job that waits in a wave between them; `argosy generate wait-for-image` prints one.",
         _unbuilt,
     ),
 )

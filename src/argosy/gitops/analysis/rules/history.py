@@ -1,6 +1,6 @@
-"""Rules about a change: what is looked at stands beside what was there before.
+"""Rules about changes, which compare the repository with an earlier state.
 
-In: what others found who rendered both sides. Out: the same as sights of a rule. Never: looks itself.
+In: changes that callers found by rendering both sides. Out: violations. Never: renders.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def immutable(touched: Iterable[Touched], schemas: Schemas) -> list[Sight]:
         for effect in effects_of(each, schemas):
             if effect.kind is EffectKind.REFUSED:
                 field = ".".join(str(step) for step in effect.path)
-                message = f"{effect.name}: {field} is other than before, and cannot change once the object is there"
-                fix = "undo it, give the object another name, or let it be made anew: Force=true,Replace=true"
+                message = f"{effect.name}: {field} has changed, but is immutable on an existing object"
+                fix = "revert it, rename the object, or recreate it with sync options Force=true,Replace=true"
                 place = changes[effect.name].place(pointer(effect.path))
                 found.append(Sight(place, message, fix, effect.name, field))
     return found
@@ -38,9 +38,9 @@ def lost_applications(sets: Iterable[Lost]) -> list[Sight]:
     found = []
     for item, names, with_objects in sets:
         many = f"{len(names)} Application{'' if len(names) == 1 else 's'} ({', '.join(names)})"
-        more = ", and with them all that they deployed" if with_objects else ", and leave what they deployed"
+        more = " and everything they deployed" if with_objects else ", and keep what they deployed"
         message = f"{item.name} would delete {many}{more}"
-        fix = "keep them in the list, or say so: applicationsSync: create-update, preserveResourcesOnDeletion: true"
+        fix = "keep them in the list, or set applicationsSync: create-update, preserveResourcesOnDeletion: true"
         found.append(Sight(item.at("spec", "generators"), message, fix, item.name))
     return found
 
@@ -53,22 +53,22 @@ RULES: Final = (
     Rule(
         IMMUTABLE,
         Severity.ERROR,
-        "A field changes that cannot change",
-        "The cluster refuses the update, and every sync fails with `field is immutable` until the object is deleted.",
-        "Both sides are rendered, what Git had before and what it has now, and judged by the API server's own rules "
-        "for updates. Hooks, and objects that are replaced by force, are left out. With ServerSideApply=true also a "
-        "strategy Recreate after none was written: the default of a rolling update stays, and is refused beside it.",
-        "Undo the change, give the object a new name, or let it be made anew with the sync options "
-        "Force=true,Replace=true. Labels that Kustomize adds to selectors: set includeSelectors: false.",
+        "An immutable field changes",
+        "The API server rejects the update. Every sync fails with `field is immutable` until the object is deleted.",
+        "Both sides are rendered, before and after the change, and compared with the API server's own validation of "
+        "updates. Hooks, and objects replaced by force, are excluded. With ServerSideApply=true this includes a "
+        "strategy Recreate where none was set: the default rollingUpdate stays, and is rejected together with it.",
+        "Revert the change, rename the object, or recreate it with the sync options Force=true,Replace=true. If "
+        "Kustomize adds labels to selectors: set includeSelectors: false.",
         partial(_told, IMMUTABLE),
     ),
     Rule(
         LOST,
         Severity.WARNING,
-        "An ApplicationSet makes fewer Applications than before",
-        "Its controller deletes those that it makes no more, and they delete all that they deployed.",
-        "Only sets whose names Git alone gives are judged: lists of elements, and folders of this repository; what "
-        "they made before and what they make now are compared.",
+        "An ApplicationSet generates fewer Applications than before",
+        "Its controller deletes the others, and they delete everything they deployed.",
+        "Only ApplicationSets whose names follow from Git alone are checked: list generators, and folders of this "
+        "repository. The names before and after the change are compared.",
         "Keep the elements or folders, or set applicationsSync: create-update and preserveResourcesOnDeletion: true.",
         partial(_told, LOST),
     ),

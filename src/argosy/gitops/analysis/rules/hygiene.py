@@ -1,6 +1,6 @@
-"""Rules about what does not belong into Git, or has too much power.
+"""Rules about secrets in Git and excessive permissions.
 
-In: a repository. Out: sights. Never: a secret's value in a message.
+In: a repository. Out: violations. Never: a secret's value in a message.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ def _everything(repository: Repository) -> Iterator[Item]:
 def _secrets(repository: Repository) -> Iterator[Sight]:
     for item in _everything(repository):
         if item.kind != ("", "Secret") or "sops" in item.manifest:
-            continue  # what SOPS wrote is encrypted
+            continue  # encrypted by SOPS
         for part in ("stringData", "data"):
             for name, value in item.fields(part).items():
                 text = _decoded(value) if part == "data" else str(value or "")
                 if text and not _PLACEHOLDER.match(text) and is_secret(str(name), text):
-                    message = f"{item.name}: {part}.{name} has a value, and whoever reads the repository has it too"
-                    fix = "keep it in a SealedSecret or an ExternalSecret, and change the value: Git remembers it"
+                    message = f"{item.name}: {part}.{name} has a value that anyone who can read the repository can read"
+                    fix = "use a SealedSecret or an ExternalSecret, and change the value: the Git history keeps it"
                     yield Sight(item.at(part, name), message, fix, item.name, f"{part}.{name}")
 
 
@@ -52,7 +52,7 @@ def _decoded(value: Any) -> str:
     try:
         return base64.b64decode(str(value or ""), validate=True).decode("utf-8", "replace")
     except (binascii.Error, ValueError):
-        return ""  # no Secret that a server takes
+        return ""  # not a Secret that a server accepts
 
 
 def _addresses(repository: Repository) -> Iterator[Sight]:
@@ -61,8 +61,8 @@ def _addresses(repository: Repository) -> Iterator[Sight]:
             found = IN_URL.match(source.repo_url)
             if found and not _PLACEHOLDER.match(found[1]):
                 path = ("spec", "sources", number) if written.app.has_many_sources else ("spec", "source")
-                message = f"{written.name}: the address of its repository holds a password or token"
-                fix = "put it into a Secret labelled argocd.argoproj.io/secret-type: repository, and change it"
+                message = f"{written.name}: the URL of its repository contains a password or token"
+                fix = "move it to a Secret labelled argocd.argoproj.io/secret-type: repository, and change it"
                 yield Sight(written.at(*path, "repoURL"), message, fix, written.item.name)
 
 
@@ -78,13 +78,13 @@ def _credentials(repository: Repository) -> Iterator[Sight]:
         elif item.kind == ("", "ConfigMap"):
             for name, value in item.fields("data").items():
                 if isinstance(value, str) and _holds_credential(value):
-                    message = f"{item.name}: data.{name} holds a private key or token, and a ConfigMap hides nothing"
-                    fix = "keep it out of Git, and change it: Git remembers it"
+                    message = f"{item.name}: data.{name} contains a private key or token, but is not confidential"
+                    fix = "remove it from Git, and revoke it: the Git history keeps it"
                     yield Sight(item.at("data", name), message, fix, item.name, f"data.{name}")
 
 
 def _holds_credential(text: str) -> bool:
-    """A key or token by its mark; a token of a service account by its issuer; a kubeconfig by what is in it."""
+    """True if the text has a key or token by its format, a service account token by its issuer, or a kubeconfig."""
     if TOKENS.search(text) or any(_is_of_account(found[1]) for found in _JWT.finditer(text)):
         return True
     given = _IN_TEXT.findall(text) if "kind: Config" in text and "users:" in text else []
@@ -92,7 +92,7 @@ def _holds_credential(text: str) -> bool:
 
 
 def _is_of_account(claims: str) -> bool:
-    """k8s: `iss` and `sub` of such a token name the service account."""
+    """k8s: `iss` and `sub` of a service account token name the service account."""
     return "serviceaccount" in base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)).decode("utf-8", "replace")
 
 
@@ -108,7 +108,7 @@ def _kubeconfig(item: Item, repository: Repository) -> Iterator[Sight]:
 def _kubeconfig_files(repository: Repository) -> Iterator[Sight]:
     for item in repository.kubeconfigs:
         if "sops" in item.manifest:
-            continue  # what SOPS wrote is encrypted
+            continue  # encrypted by SOPS
         for number, user in enumerate(item.all("users")):
             for path, value in _credentials_of_user(user):
                 if value and not _PLACEHOLDER.match(value) and not value.startswith("ENC["):
@@ -127,7 +127,9 @@ def _kubeconfig_sight(repository: Repository, place: Place, name: str) -> Sight:
 
 
 def _credentials_of_user(user: Any) -> Iterator[tuple[tuple[Step, ...], str]]:
-    """k8s: a user has its credentials itself, in the cache of an auth provider, or in the environment of a program."""
+    """k8s: credentials are in the user itself, in the cache of an auth provider, or in the environment of an exec
+    plugin.
+    """
     held = user.get("user") if isinstance(user, dict) else None
     if not isinstance(held, dict):
         return
@@ -151,8 +153,8 @@ def _admin(repository: Repository) -> Iterator[Sight]:
         for number, subject in enumerate(item.all("subjects")):
             name = str(subject.get("name", "")) if isinstance(subject, dict) else ""
             if _ARGOCD.search(name):
-                message = f"{item.name} makes {name} an administrator of the whole cluster"
-                fix = "bind a Role in each namespace that it delivers to; argosy setup writes them"
+                message = f"{item.name} grants cluster-admin to {name}"
+                fix = "bind a Role in each namespace it deploys to; argosy setup writes them"
                 yield Sight(item.at("subjects", number, "name"), message, fix, item.name)
 
 
@@ -161,37 +163,37 @@ RULES: Final = (
         "AGY601",
         Severity.WARNING,
         "A secret is in Git",
-        "Whoever can read the repository, or any copy of it, has the secret; to take it out later changes nothing.",
-        "A Secret has a value that is neither empty nor a placeholder nor encrypted, under the name of a password,"
-        " token or key, or with a provider's mark of one; or a repository's address holds a password.",
-        "Keep it in a SealedSecret or an ExternalSecret, and change the value.",
+        "Anyone who can read the repository, or any copy of it, has the secret; removing it later does not help.",
+        "A Secret has a value that is not empty, a placeholder or encrypted, and its name is that of a password,"
+        " token or key, or its format is that of a provider; or a repository URL contains a password.",
+        "Use a SealedSecret or an ExternalSecret, and change the value.",
         _both,
     ),
     Rule(
         "AGY602",
         Severity.WARNING,
-        "Argo CD is administrator of the whole cluster",
-        "Whoever may merge to the repository may do anything in the cluster.",
-        "A ClusterRoleBinding gives cluster-admin to the service account of Argo CD's application controller.",
-        "Bind a Role in each namespace that it delivers to.",
+        "Argo CD is cluster-admin",
+        "Anyone who may merge to the repository may do anything in the cluster.",
+        "A ClusterRoleBinding grants cluster-admin to the ServiceAccount of Argo CD's application controller.",
+        "Bind a Role in each namespace it deploys to.",
         _admin,
     ),
     Rule(
         "AGY603",
         Severity.ERROR,
         "A credential of a cluster or service is in Git",
-        "Whoever can read the repository can act as its owner.",
-        "A kubeconfig holds a key, token or password; or a ConfigMap holds a kubeconfig with one of them, a token of a"
-        " service account, or a text with the mark of a private key or of a provider's token.",
-        "Take it out, and end the credential.",
+        "Anyone who can read the repository can act as its owner.",
+        "A kubeconfig contains a key, token or password; or a ConfigMap contains a kubeconfig with one of them, a"
+        " ServiceAccount token, or a text in the format of a private key or of a provider's token.",
+        "Remove it, and revoke the credential.",
         _credentials,
     ),
     Rule(
         "AGY604",
         Severity.ERROR,
-        "A kubeconfig is in Git, whatever its name",
+        "A kubeconfig is in Git under any name",
         "Anyone who can read the repository, or any copy of it, can use the cluster.",
-        "Git tracks the file (outside of Git: the file is there), kubectl would read it as a kubeconfig, and a user in"
+        "Git tracks the file (outside of Git: the file exists), kubectl would read it as a kubeconfig, and a user in"
         " it has a key, token or password that is neither a placeholder nor encrypted. A kubeconfig in a YAML or JSON"
         " file that says `kind: Config` is AGY603.",
         "Remove the file from Git, add its name to .gitignore, and revoke the credential.",

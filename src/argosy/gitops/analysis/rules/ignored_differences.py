@@ -1,6 +1,6 @@
-"""Rules about what Applications ignore.
+"""Rules about ignoreDifferences of Applications.
 
-In: a repository. Out: sights. Never: speaks of a rule whose objects could not be rendered.
+In: a repository. Out: violations. Never: reports a rule whose objects could not be rendered.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from argosy.gitops.application import IgnoreDifference
 from argosy.languages import globs
 
 _WHOLE_JQ: Final = frozenset({".", ".spec", ".data", ".metadata"})
-# argo: never compared, or taken out of both sides before.
+# argo: never compared, or removed from both sides before.
 _NEVER: Final = ("/status", "/metadata/managedFields", "/metadata/resourceVersion", "/metadata/generation",
                  "/metadata/creationTimestamp", "/metadata/uid", "/metadata/selfLink")  # fmt: skip
 _NEVER_JQ: Final = frozenset(pointer.replace("/", ".") for pointer in _NEVER)
@@ -44,23 +44,23 @@ def _needless(repository: Repository) -> Iterator[Sight]:
         if rendering.items and not rendering.fault and not any(_is_about(rule, rendering, i) for i in rendering.items):
             named = "/".join(filter(None, (rule.group, rule.kind, rule.name)))
             message = f"{written.name} has no {named}: this rule matches nothing"
-            fix = "take the rule out, or correct its group, kind and name"
+            fix = "remove the rule, or correct its group, kind and name"
             yield Sight(written.at(*path), message, fix, written.item.name, f"spec.ignoreDifferences[{number}]")
 
 
 def _judged(written: Written, at: Any, text: str, is_whole: bool, is_never: bool) -> Iterator[Sight]:
     if is_whole:
-        message = f"{text or 'the empty pointer'} ignores everything below it: no change from Git is ever seen"
+        message = f"{text or 'the empty pointer'} ignores everything below it: changes in Git are never detected"
         fix = "name each field that others write"
         yield Sight(at, message, fix, written.item.name, text, Severity.WARNING)
     elif is_never:
-        message = f"{text} is not compared anyway: the rule does nothing"
+        message = f"{text} is never compared: the rule has no effect"
         mend = written.item.mended(without_ignored(text), "spec", "ignoreDifferences")
-        yield Sight(at, message, "take it out", written.item.name, text, mend=mend)
+        yield Sight(at, message, "remove it", written.item.name, text, mend=mend)
 
 
 def _is_too_broad(rule: IgnoreDifference, pointer: str) -> bool:
-    """What an operator writes whole may be ignored whole."""
+    """False if an operator owns the whole spec of the kind."""
     return bool(why_too_broad(rule.group, rule.kind, pointer))
 
 
@@ -89,8 +89,8 @@ def _not_respected(repository: Repository) -> Iterator[Sight]:
             if item := next(found, None):
                 value = item.value(*typed)
                 shown = f" ({value})" if isinstance(value, int | str) and len(str(value)) < 20 else ""
-                message = f"{item.name} has {pointer} in Git{shown}, so every sync writes it, ignored or not"
-                fix = f"add {_RESPECT} to spec.syncPolicy.syncOptions, or take the field out of Git"
+                message = f"{item.name} has {pointer} in Git{shown}, so every sync writes it even though it is ignored"
+                fix = f"add {_RESPECT} to spec.syncPolicy.syncOptions, or remove the field from Git"
                 at = written.at("spec", "ignoreDifferences", number, "jsonPointers", place)
                 yield Sight(at, message, fix, written.item.name, pointer)
 
@@ -99,25 +99,25 @@ RULES: Final = (
     Rule(
         "AGY113",
         Severity.INFO,
-        "An ignore rule is too broad, does nothing, or matches nothing",
-        "A rule for a whole spec hides every change from Git; only for kinds that an operator writes whole that is no"
-        " mistake. A rule for what is never compared, or for a kind that the Application does not have, is noise that"
-        " the next reader must understand.",
-        "Status, managedFields and what the server counts are left out of every comparison by default; and all objects"
-        " of the Application were rendered, so a kind that is not among them is not there.",
-        "Name the one field that another controller writes; take the other rules out.",
+        "An ignore rule is too broad, has no effect, or matches nothing",
+        "A rule for a whole spec hides every change in Git; that is correct only for kinds whose spec an operator owns."
+        " A rule for fields that are never compared, or for a kind that the Application does not have, only confuses"
+        " the next reader.",
+        "Status, managedFields and other fields maintained by the server are excluded from every comparison by default;"
+        " and all objects of the Application were rendered, so that a kind that is not among them does not exist.",
+        "Name the one field that another controller writes; remove the other rules.",
         _needless,
-        "for what is never compared; what is too broad or matches nothing is yours to judge",
+        "by removing rules for fields that are never compared; you decide about the others",
     ),
     Rule(
         "AGY114",
         Severity.WARNING,
         "An ignored field is still written by each sync",
-        "A field that a controller sets, such as the replicas of an autoscaler, is put back to Git's value by every"
+        "A field that a controller sets, such as the replicas of an autoscaler, is reset to Git's value by every"
         " sync, and changes again afterwards.",
-        "The field is in Git, a rule ignores it, and the sync option that leaves ignored fields alone is not set:"
-        " ignoring concerns the comparison alone.",
-        "Add RespectIgnoreDifferences=true to the sync options, or take the field out of Git.",
+        "The field is in Git, a rule ignores it, and the sync option that respects ignored fields is not set:"
+        " ignoreDifferences affects the comparison only.",
+        "Add RespectIgnoreDifferences=true to the sync options, or remove the field from Git.",
         _not_respected,
     ),
 )

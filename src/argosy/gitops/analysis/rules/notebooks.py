@@ -1,6 +1,6 @@
-"""Rules about notebook jobs, and about data that an Application holds.
+"""Rules about notebook jobs, and about persistent data of an Application.
 
-In: a repository. Out: sights. Never: a notebook held missing in a repository that is not here.
+In: a repository. Out: violations. Never: reports a missing notebook of another repository.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _missing(repository: Repository) -> Iterator[Sight]:
             url, ref = item.text("spec", field, "git", "url"), item.text("spec", field, "git", "ref")
             path = item.text("spec", field, "path")
             if url and path and repository.has(url, ref, path) is False:
-                message = f"{item.name}: there is no {path} in this repository"
+                message = f"{item.name}: {path} does not exist in this repository"
                 place = item.at("spec", field, "path")
                 yield Sight(place, message, "correct the path, or add the notebook", item.name, f"spec.{field}.path")
 
@@ -51,7 +51,7 @@ def _images(repository: Repository) -> Iterator[Sight]:
         usual = counts.most_common(1)[0][0]
         for item in _jobs(rendering):
             if item.text(*path) and item.text(*path) != usual:
-                message = f"{item.name} runs in another image than the other notebooks of {rendering.written.name}"
+                message = f"{item.name} runs in a different image than the other notebooks of {rendering.written.name}"
                 yield Sight(item.at(*path), message, f"use one tested image: {usual}", item.name, ".".join(path))
 
 
@@ -69,14 +69,16 @@ def _misnamed(rendering: Rendering, item: Item, entry: dict[str, Any]) -> Iterat
     known = [each.key.name for each in rendering.items if each.key.kind == kind]
     near = renamed(item, name, known) or _misspelt(name, known)
     if near:
-        message = f"{item.name}: its trigger names {kind}/{name}, but here it is called {near}"
-        fix = f"write name: {near}; a namePrefix or nameSuffix does not reach annotations"
+        message = f"{item.name}: its trigger names {kind}/{name}, but the rendered name is {near}"
+        fix = f"set name: {near}; namePrefix and nameSuffix do not change annotations"
         place = item.at("metadata", "annotations", names.ON_SUCCESS)
         yield Sight(place, message, fix, item.name, f"{kind}/{name}")
 
 
 def _misspelt(name: str, known: list[str]) -> str:
-    """A slip of the finger in one longer word of the name; another letter or number is another object."""
+    """Return the only known name that differs by a typo in one longer word; another letter or number is another
+    object.
+    """
     found = [] if name in known else [each for each in known if _is_slip(name.split("-"), each.split("-"))]
     return found[0] if len(found) == 1 else ""
 
@@ -117,7 +119,7 @@ def _untrained(rendering: Rendering, model: Item, claim: str) -> Iterator[Sight]
     if any(str(entry.get("name")) == model.key.name for job in writers for entry in _entries(job)):
         return
     first = min(writers, key=lambda job: hooks.wave(job.manifest))
-    message = f"{model.name} is in wave {wave}, and {first.name}, which fills its claim, in wave" \
+    message = f"{model.name} is in wave {wave}, and {first.name}, which writes its claim, is in wave" \
               f" {hooks.wave(first.manifest)}"  # fmt: skip
     fix = f"give {model.name} a later wave, or {first.name} a trigger ({names.ON_SUCCESS})"
     yield Sight(model.at("spec", "predictor", "model", "storageUri"), message, fix, model.name)
@@ -137,7 +139,7 @@ def _pruned_data(repository: Repository) -> Iterator[Sight]:
         for item in rendering.of("", "PersistentVolumeClaim"):
             if not any(hooks.has_option(item.manifest, option) for option in _KEPT):
                 name = rendering.written.name
-                message = f"{item.name}: {name} prunes by itself, so a claim that leaves Git is deleted with its data"
+                message = f"{item.name}: {name} prunes automatically, so a claim removed from Git loses its data"
                 fix = f"annotate it with {names.SYNC_OPTIONS}: Prune=false"
                 mend = item.mended(with_word(names.SYNC_OPTIONS, "Prune=false"), "metadata")
                 yield Sight(item.at("metadata", "name"), message, fix, item.name, mend=mend)
@@ -147,39 +149,39 @@ RULES: Final = (
     Rule(
         "AGY116",
         Severity.INFO,
-        "Data that a commit may delete",
-        "A claim that is renamed or moved in Git is pruned by the next sync, with all that is on it.",
-        "The Application syncs and prunes by itself, renders the claim, and the claim has no option that keeps it.",
+        "A commit may delete data",
+        "A claim that is renamed or moved in Git is pruned by the next sync, with all its data.",
+        "The Application syncs and prunes automatically, renders the claim, and no sync option keeps it.",
         "Annotate the claim with argocd.argoproj.io/sync-options: Prune=false.",
         _pruned_data,
-        "by the annotation",
+        "by adding the annotation",
     ),
     Rule(
         "AGY205",
         Severity.WARNING,
         "A model is served before it is trained",
         "On the first sync the claim is empty: the model cannot be loaded, and its wave never ends.",
-        "The Application makes the claim, the model is read from it, and every notebook that may fill it has the same"
-        " wave or a later one and no trigger for the model.",
-        "Give the model a later wave than the notebook.",
+        "The Application creates the claim, the model is read from it, and every notebook that may write it is in the"
+        " same wave or a later one and has no trigger for the model.",
+        "Put the model into a later wave than the notebook.",
         _served_first,
     ),
     Rule(
         "AGY206",
         Severity.ERROR,
-        "A trigger names what is called otherwise",
-        "The notebook succeeds, the trigger fails, and the old model goes on being served.",
-        "An object of the same kind is rendered beside it whose name is this one with the job's own prefix or suffix,"
-        " or with a slip in one word; and none of the name itself. What only the cluster has is not spoken of.",
-        "Write the rendered name in every overlay.",
+        "A trigger names an object that has another name",
+        "The notebook succeeds, the trigger fails, and the old model is still served.",
+        "An object of the same kind is rendered with this name plus the job's own prefix or suffix, or with a typo in"
+        " one word; and none has exactly this name. Objects that only the cluster has are not considered.",
+        "Set the rendered name in every overlay.",
         _triggers,
     ),
     Rule(
         "AGY301",
         Severity.ERROR,
-        "A notebook is not where its job looks for it",
+        "A notebook does not exist at its job's path",
         "The run fails before its first cell.",
-        "The address is this repository's, and neither the working tree nor the ref that is named holds the file.",
+        "The URL is that of this repository, and neither the working tree nor the given ref has the file.",
         "Correct the path, or add the notebook.",
         _missing,
     ),
@@ -187,7 +189,7 @@ RULES: Final = (
         "AGY308",
         Severity.INFO,
         "Notebooks of one Application run in different images",
-        "What one notebook was tested with, another does not have; images must be kept up one by one.",
+        "Packages that one notebook was tested with are missing for another; each image must be maintained.",
         "The jobs are rendered together, and their images differ.",
         "Use one tested image.",
         _images,

@@ -1,6 +1,6 @@
-"""Rules that others look for: those who read scripts of health checks, notebooks, or the text of YAML files.
+"""Rules that are checked elsewhere: linters of health check scripts, notebooks and YAML text.
 
-In: what they told. Out: the same as sights of a rule. Never: looks itself.
+In: violations that callers found. Out: the same violations. Never: checks anything.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from argosy.gitops.analysis.repository import Repository
 from argosy.gitops.analysis.rule import Rule
 from argosy.gitops.analysis.violation import Severity, Sight
 
-_READ: Final = "The script is followed on all its ways without being run; what cannot be known is not told."
+_READ: Final = "All paths of the script are analysed without running it; unknown results are not reported."
 _SETTINGS: Final = "The settings are read as Argo CD reads them."
 
 
@@ -22,7 +22,7 @@ def _told(rule: str, repository: Repository) -> Iterable[Sight]:
 
 
 def _duplicate_keys(repository: Repository) -> Iterable[Sight]:
-    """Kustomize refuses such a file, and then the failed build is reported at the same line."""
+    """Kustomize rejects such a file, and then the failed build is reported at the same line."""
     failed = {rendering.fault.place for rendering in repository.renderings if rendering.fault}
     return [sight for sight in _told("AGY154", repository) if sight.place not in failed]
 
@@ -36,67 +36,66 @@ RULES: Final = (
         "AGY154",
         Severity.WARNING,
         "A key is written twice",
-        "One of the two values is silently lost: Argo CD and Helm use the last one, and Kustomize refuses the file.",
-        "The same mapping of the file has the key on both lines. YAML forbids that. The file is a manifest, a"
-        " kustomization or a values file, or a rendering read it.",
+        "One of the two values is silently lost: Argo CD and Helm use the last one, and Kustomize rejects the file.",
+        "The same map of the file has the key on both lines, which YAML forbids. The file is a manifest, a"
+        " kustomization or a values file, or was read by a render.",
         "Keep one of them.",
         _duplicate_keys,
     ),
     _rule(
         "AGY303",
         Severity.INFO,
-        "A notebook that was not run from top to bottom, or is no Python",
-        "What it shows is not what a run will show: a cell may use what a cell below it had set.",
-        "The numbers of the runs are kept in the notebook, and Python itself reads the source.",
-        "Run all cells from the top, and save the notebook then.",
+        "A notebook was not run from top to bottom, or is not valid Python",
+        "Its outputs may differ from those of a new run: a cell may use a value that a cell below it had set.",
+        "The notebook stores execution counts, and Python itself parses the source.",
+        "Run all cells from the top, then save the notebook.",
     ),
     _rule(
         "AGY304",
         Severity.WARNING,
-        "A notebook is kept with an error or a secret",
-        "A stored error tells readers that it does not work; a stored secret is everybody's who can read Git.",
-        "The output says that it is an error; a secret has the mark of its provider.",
-        "Run the cell again or clear its output; take the secret away, and end it.",
+        "A notebook is saved with an error or a secret",
+        "A saved error tells readers that it does not work; a saved secret is visible to everyone who can read Git.",
+        "The output is of type error; a secret has its provider's format.",
+        "Run the cell again or clear its output; remove the secret, and revoke it.",
     ),
     _rule(
         "AGY305",
         Severity.INFO,
-        "A notebook shows what chance gives",
-        "No run shows the same again, so a strict comparison with a golden notebook fails.",
-        "The cell has an output, calls a function of chance, and nothing in the notebook sets a seed.",
+        "A notebook has random output",
+        "Every run has another output, so a strict comparison with a golden notebook fails.",
+        "The cell has an output and calls a random function, and nothing in the notebook sets a seed.",
         "Set a seed, or tag the cell nbval-ignore-output.",
     ),
     _rule(
         "AGY306",
         Severity.INFO,
         "A notebook fails without an error",
-        "The run counts as a success, and what follows is built on nothing: an error that is thrown away, a result that"
-        " is None or NaN, an assertion that is always true, an installation that failed.",
-        "It is seen, not supposed: in the source (a bare except, an assert of a pair, a use of what a function never"
-        " returns), or in an output that was saved with the notebook. What only a run can show, `argosy notebook run`"
-        " tells.",
+        "The run counts as a success, and later steps build on a missing result: a swallowed error, a result that is"
+        " None or NaN, an assertion that is always true, an installation that failed.",
+        "It is visible in the source (a bare except, an assert of a tuple, a use of a value that a function never"
+        " returns), or in an output saved with the notebook. `argosy notebook run` reports what only a run can show.",
         "Raise the error, or assert what must be true; run the notebook again, and save it.",
     ),
     _rule(
         "AGY401",
         Severity.ERROR,
-        "A health check without an answer",
+        "A health check without a result",
         "Its objects are Unknown, and syncs wait for them or fail.",
         _READ,
-        "Return a table with one of the words of health on every way.",
+        "Return a table with a health status on every path.",
     ),
     _rule(
         "AGY402",
         Severity.ERROR,
-        "A health check that is never, or always, Healthy",
-        "A sync waits for ever, or never waits and never shows a failure.",
+        "A health check is never, or always, Healthy",
+        "A sync waits forever, or never waits and never shows a failure.",
         _READ,
-        "Answer Healthy where the object is ready, and only there.",
+        "Return Healthy if the object is ready, and only then.",
     ),
     _rule(
         "AGY403",
         Severity.WARNING,
-        "A health check that looks into a field that may be missing",
+        "A health check reads a field that may be missing",
         "An object that was just created has no status: the script raises an error, and the object is Unknown.",
         _READ,
         "Test for the field first: if obj.status ~= nil then.",
@@ -104,52 +103,52 @@ RULES: Final = (
     _rule(
         "AGY404",
         Severity.INFO,
-        "A health check hides one that knows more",
-        "What the bundled check tells apart, such as an object that is paused on purpose, is no longer told.",
-        "Both checks were run, confined, on the objects that the bundled one is tested with; one of them is Suspended"
-        " for the bundled check, and something else for this one.",
-        "Remove the check, or teach it to see that; `argosy health diff` shows both.",
+        "A health check replaces a bundled one that detects more",
+        "A state that the bundled check detects, such as an intentionally paused object, is no longer shown.",
+        "Both checks were run, sandboxed, on the test objects of the bundled one; at least one of them is Suspended for"
+        " the bundled check, and something else for this one.",
+        "Remove the check, or add the state to it; `argosy health diff` shows both.",
     ),
     _rule(
         "AGY405",
         Severity.WARNING,
         "argocd-cm and the ArgoCD resource disagree",
-        "The operator writes argocd-cm anew from its resource: what stands only there is lost.",
+        "The operator overwrites argocd-cm from its resource: settings that only argocd-cm has are lost.",
         _SETTINGS,
         "Write the check into the ArgoCD resource.",
     ),
     _rule(
         "AGY406",
         Severity.ERROR,
-        "A setting of a health check that cannot be used",
-        "Nobody reads the check; its kind is judged as if it were not there.",
+        "A health check setting cannot be used",
+        "The check is ignored; its kind is assessed as if the check did not exist.",
         _SETTINGS,
-        "Write resource.customizations.health.GROUP_KIND.",
+        "Use the key resource.customizations.health.GROUP_KIND.",
     ),
     _rule(
         "AGY407",
         Severity.ERROR,
-        "A health check uses a library that is not there",
+        "A health check uses a library that is not available",
         "The script raises an error, and its objects are Unknown.",
         "Argo CD gives scripts few libraries unless useOpenLibs is set, and the script does not test for it.",
-        "Do without it, or set useOpenLibs for the kind.",
+        "Do not use it, or set useOpenLibs for the kind.",
     ),
     _rule(
         "AGY408",
         Severity.WARNING,
-        "A health check with a part that is never reached",
-        "What was meant to be told there never is.",
+        "A health check has unreachable code",
+        "The result that this code returns never appears.",
         _READ,
-        "Correct the condition that leads there, or take the part out.",
+        "Correct the condition before it, or remove the code.",
     ),
     _rule(
         "AGY409",
         Severity.WARNING,
-        "A health check that ignores observedGeneration",
-        "Right after a sync changed the spec, the status still holds the result of the spec before. The check answers"
-        " Healthy, and the next wave begins too early.",
-        "The script reads the status and answers Healthy, and the name observedGeneration is nowhere in it. The bundled"
-        " check for the same kind relies on the field, so its operator advances it.",
-        "Answer Progressing while obj.status.observedGeneration is nil or less than obj.metadata.generation.",
+        "A health check ignores observedGeneration",
+        "Right after a sync changed the spec, the status still has the result of the previous spec. The check returns"
+        " Healthy, and the next wave starts too early.",
+        "The script reads the status and returns Healthy, and does not contain the name observedGeneration. The bundled"
+        " check for the same kind relies on the field, so its operator updates it.",
+        "Return Progressing while obj.status.observedGeneration is nil or less than obj.metadata.generation.",
     ),
 )

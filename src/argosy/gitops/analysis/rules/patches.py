@@ -1,6 +1,6 @@
-"""Rules about patches of kustomizations.
+"""Rules about patches in kustomizations.
 
-In: a repository. Out: sights. Never: a patch that says itself what it expects.
+In: a repository. Out: violations. Never: reports a patch that tests the value it expects.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _positional(repository: Repository) -> Iterator[Sight]:
 
 
 def _untested(steps: list[dict[str, Any]]) -> Iterator[tuple[int, str]]:
-    """Each step that replaces by place in a list that no step tests."""
+    """Yield operations that replace a list element by index in a list that no operation tests."""
     tested = {match[1] for step in steps if step.get("op") == "test" and (match := _place(step))}
     for at, step in enumerate(steps):
         match = _place(step)
@@ -41,9 +41,9 @@ def _untested(steps: list[dict[str, Any]]) -> Iterator[tuple[int, str]]:
 
 def _sight(item: Item, where: tuple[Step, ...], path: str) -> Sight:
     list_of, _, place = path.rpartition("/")
-    message = f"replaces {path} by its place, whatever stands there when the base changes"
+    message = f"replaces {path} by index, even if the base changes"
     before = f"{list_of}/{max(int(place) - 1, 0)}"
-    fix = f"put a step before it: op: test, path: {before}, with the value that is expected there"
+    fix = f"add an operation before it: op: test, path: {before}, with the value expected there"
     return Sight(item.at(*where), message, fix, item.key.name, path)
 
 
@@ -63,12 +63,12 @@ RULES: Final = (
     Rule(
         "AGY209",
         Severity.INFO,
-        "A patch replaces an argument by its place",
-        "An argument that is added to the base shifts all others: the patch then overwrites another one, and the build"
+        "A patch replaces an argument by its index",
+        "An argument added to the base shifts the others: the patch then overwrites the wrong one, and the build"
         " does not fail.",
-        "The patch is a list of steps, replaces an element of args or command by number, and no step tests what stands"
-        " in that list.",
-        "Put a test step for the flag before it: then the build fails instead.",
+        "The patch is a list of operations, replaces an element of args or command by index, and no operation tests a"
+        " value in that list.",
+        "Add a test operation for the flag before it: then the build fails instead.",
         _positional,
     ),
 )

@@ -1,6 +1,6 @@
-"""Checklists that an Application asks to be held against.
+"""Rules of profiles: checklists that an Application opts in to.
 
-In: a repository. Out: sights. Never: holds an Application against a list that nobody named for it.
+In: a repository. Out: violations. Never: checks an Application against a profile that was not requested for it.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def _unkept(repository: Repository) -> Iterator[Sight]:
         if asked == DATA_BEARING:
             yield from _data_bearing(each)
         elif asked:
-            message = f"{each.name} names the profile {asked}, which there is not"
+            message = f"{each.name} names the profile {asked}, which does not exist"
             place = each.at("metadata", "annotations", names.PROFILE)
-            yield Sight(place, message, f"write one of {', '.join(PROFILES)}", each.item.name, names.PROFILE)
+            yield Sight(place, message, f"use one of {', '.join(PROFILES)}", each.item.name, names.PROFILE)
 
 
 def _data_bearing(each: Written) -> Iterator[Sight]:
@@ -43,13 +43,13 @@ def _data_bearing(each: Written) -> Iterator[Sight]:
             yield _sight(each, path, message, f"add {option} to {'.'.join(path)}", with_sync_option(option), option)
     yield from _by_itself(each)
     if each.app.policy.retry is None or each.app.policy.retry.limit == 0:
-        message = f"{each.name} holds data, and does not try again when a sync fails"
+        message = f"{each.name} holds data, and does not retry a failed sync"
         path = (*_POLICY, "retry")
-        yield _sight(each, path, message, "set a retry: 3 times, after 5s, twice as long each time, at most 3m",
+        yield _sight(each, path, message, "set spec.syncPolicy.retry: limit 3, backoff 5s, factor 2, maxDuration 3m",
                      written(path, _RETRY))  # fmt: skip
     if not each.item.all("spec", "info"):
-        message = f"{each.name} holds data, and does not say whose it is"
-        yield _sight(each, ("spec", "info"), message, "add an entry to spec.info: the owner, or where it is described")
+        message = f"{each.name} holds data, and does not name an owner"
+        yield _sight(each, ("spec", "info"), message, "add an entry to spec.info: the owner, or a documentation link")
 
 
 def _branch(each: Written) -> Iterator[Sight]:
@@ -65,13 +65,13 @@ def _by_itself(each: Written) -> Iterator[Sight]:
     if automated is None or not automated.is_on:
         return
     for field, is_set, what in (
-        ("prune", automated.prune, "deletes by itself what leaves Git"),
-        ("selfHeal", automated.self_heal, "undoes by itself what is changed in the cluster, a restore too"),
+        ("prune", automated.prune, "deletes objects automatically when they are removed from Git"),
+        ("selfHeal", automated.self_heal, "reverts changes in the cluster automatically, including a restore"),
     ):
         if is_set:
             path = (*_POLICY, "automated", field)
             message = f"{each.name} holds data, and {what}"
-            yield _sight(each, path, message, f"write {field}: false", written(path, False))
+            yield _sight(each, path, message, f"set {field}: false", written(path, False))
 
 
 def _sight(
@@ -86,16 +86,16 @@ RULES: Final = (
     Rule(
         "AGY117",
         Severity.WARNING,
-        "An Application that holds data does not keep its checklist",
-        "Data is lost by a merge, by a sync that fails half way, or by somebody who did not know whom to ask.",
-        "The Application asks for it (argosy.dev/profile: data-bearing), or --profile does. The list: it follows main"
+        "An Application that holds data does not follow its checklist",
+        "Data is lost by a merge, by a sync that fails halfway, or because the owner is unknown.",
+        "The Application opts in (argosy.dev/profile: data-bearing), or --profile does. The checklist: it follows main"
         " or a release; it has the sync options CreateNamespace, PruneLast, RespectIgnoreDifferences and"
-        " ApplyOutOfSyncOnly; it neither prunes nor heals by itself; it retries; it has info entries. That no secret is"
-        " in Git is looked at in any case. A rule that ignores managedFields, resourceVersion and generation of"
-        " everything is not asked for, because these are not compared anyway; and whether it was tried elsewhere first"
-        " is for you to know.",
-        "Follow the list, or take the annotation away.",
+        " ApplyOutOfSyncOnly; it neither prunes nor self-heals automatically; it retries; it has info entries. Secrets"
+        " in Git are checked in any case. An ignore rule for managedFields, resourceVersion and generation of all kinds"
+        " is not required, because these are never compared; and whether it was tested elsewhere first cannot be"
+        " checked.",
+        "Follow the checklist, or remove the annotation.",
         _unkept,
-        "but for the branch and the info entries",
+        "except for the branch and the info entries",
     ),
 )

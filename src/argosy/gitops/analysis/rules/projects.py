@@ -1,6 +1,6 @@
 """Rules about AppProjects.
 
-In: a repository. Out: sights. Never: calls a denial idle if a repository exists that it denies.
+In: a repository. Out: violations. Never: reports a denial as ineffective if a repository exists that it denies.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PROJECT: Final = ("argoproj.io", "AppProject")
 
 
 def find_live_denials(projects: Mapping[str, Project], apps: Iterable[LiveApp]) -> tuple[Sight, ...]:
-    """The same for projects of a cluster, with the repositories that their Applications use."""
+    """Find ineffective denials in projects of a cluster, with the repositories that their Applications use."""
     used: dict[str, list[str]] = {}
     for app in apps:
         used.setdefault(app.app.project, []).extend(source.repo_url for source in app.app.sources)
@@ -50,7 +50,7 @@ def _denials_of(repository: Repository, item: Item) -> Iterator[Sight]:
 def _sight(place: Place, name: str, denial: ShallowDenial) -> Sight:
     what = f"does not deny {denial.repository}, which is in use" if denial.repository else "denies no repository"
     message = f"{name}: {denial.pattern!r} in sourceRepos {what}: a star does not cross slashes"
-    return Sight(place, message, f"write {denial.wider!r} to deny all below it", name, "spec.sourceRepos")
+    return Sight(place, message, f"use {denial.wider!r} to deny everything below it", name, "spec.sourceRepos")
 
 
 RULES: Final = (
@@ -58,11 +58,11 @@ RULES: Final = (
         SHALLOW,
         Severity.WARNING,
         "A denied repository is not denied",
-        "Applications may use the repositories that the pattern was written for, and nobody is told.",
+        "Applications may use the repositories that the pattern was written for, and no warning is shown.",
         "A star in sourceRepos does not cross slashes, as in Argo CD. On the host of the pattern every repository has"
         " an owner before its name, so that none is matched; or a repository below the pattern is used by an"
         " Application of the project, and no pattern denies it.",
-        "Write ** at the end of the pattern: !https://github.com/** denies all repositories of that host.",
+        "Use ** at the end of the pattern: !https://github.com/** denies all repositories of that host.",
         _find_denials,
     ),
 )

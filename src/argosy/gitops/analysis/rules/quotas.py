@@ -1,6 +1,6 @@
-"""Rules about what a namespace allows.
+"""Rules about resource quotas of a namespace.
 
-In: a repository. Out: sights. Never: a quota of the cluster; a quota that is about some Pods only.
+In: a repository. Out: violations. Never: considers a quota of the cluster, or a quota for some Pods only.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SCALERS: Final = ("HorizontalPodAutoscaler", "ScaledObject")
 
 
 class _Part(NamedTuple):
-    """What one container asks for, and where that is written."""
+    """The resources of one container, and where they are written."""
 
     path: tuple[Step, ...]
     given: Mapping[str, Any]
@@ -38,7 +38,7 @@ class _Part(NamedTuple):
         return found if isinstance(found, dict) else {}
 
     def amounts(self, part: str) -> dict[str, Decimal]:
-        # k8s: where a container has a limit and no request, it requests its limit.
+        # k8s: a container with a limit and no request requests its limit.
         limits = read_amounts(self.of("limits"))
         return limits if part == "limits" else {**limits, **read_amounts(self.of("requests"))}
 
@@ -61,7 +61,7 @@ def _is_narrow(quota: Item) -> bool:
 
 
 def _parts(item: Item) -> list[_Part]:
-    """Containers that run at the same time. What webhooks add comes on top, so this is the least."""
+    """Return containers that run at the same time. Webhooks may add more, so this is the minimum."""
     if path := _CUSTOM.get(item.kind):
         return [_Part(path, item.fields(*path))]
     if item.kind not in SPECS:
@@ -71,7 +71,7 @@ def _parts(item: Item) -> list[_Part]:
 
 
 def _least(rendering: Rendering, item: Item) -> int:
-    """How many Pods there are at least; 0 where nobody knows."""
+    """Return the minimum number of Pods; 0 if it is unknown."""
     if item.kind == _MODEL:
         return _number(item.value("spec", "predictor", "minReplicas"))
     if item.kind in _SCALED:
@@ -99,9 +99,9 @@ def _beyond(item: Item, parts: list[_Part], count: int, quota: Item) -> Iterator
             key = _smallest(allowed, part, name)
             if key and one * count > allowed[key]:
                 much = f"{f'{count} × ' if count > 1 else ''}{_said(one, name)}"
-                what = "it never starts" if one > allowed[key] else "only some of it starts"
+                what = "it never starts" if one > allowed[key] else "only some replicas start"
                 message = f"{item.name} {part} {much} {name}, but {quota.name} allows {hard[key]}: {what}"
-                fix = "ask for less, start fewer replicas, or raise the quota"
+                fix = "request less, run fewer replicas, or raise the quota"
                 first = next(each for each in parts if name in each.amounts(part))
                 yield Sight(item.at(*first.where(part, name)), message, fix, item.name, f"{part}.{name}")
 
@@ -111,7 +111,7 @@ def _said(amount: Decimal, name: str) -> str:
 
 
 def _smallest(hard: Mapping[str, Decimal], part: str, name: str) -> str | None:
-    # k8s: a bare cpu or memory in a quota is about requests.
+    # k8s: a plain cpu or memory in a quota limits requests.
     keys = [f"{part}.{name}", *([name] if part == "requests" and name in ("cpu", "memory") else [])]
     return min((key for key in keys if key in hard), key=lambda key: hard[key], default=None)
 
@@ -120,11 +120,11 @@ RULES: Final = (
     Rule(
         "AGY204",
         Severity.ERROR,
-        "A model or workload asks for more than the quota of its namespace",
-        "The Pods are refused, and the model never becomes ready.",
-        "The ResourceQuota is rendered beside it for the same namespace and is about all its Pods, and the least number"
-        " of replicas alone is above it. A limit without a request counts as the request, GPUs too.",
-        "Ask for less, or raise the quota.",
+        "A model or workload requests more than the quota of its namespace",
+        "The Pods are rejected, and the model never becomes ready.",
+        "The ResourceQuota is rendered for the same namespace and covers all its Pods, and the minimum number of"
+        " replicas alone exceeds it. A limit without a request counts as the request, GPUs too.",
+        "Request less, or raise the quota.",
         _quota,
     ),
 )

@@ -1,7 +1,7 @@
-"""Rules about the shape of manifests: fields that are unknown, wrong or missing, and values that are empty.
+"""Rules about manifests that do not match their schema: unknown, wrong, missing and empty fields.
 
-In: a repository. Out: sights, each at the line of the base or overlay that wrote the field. Never: a kind without a
-definition.
+In: a repository. Out: violations at the line of the base or overlay that wrote the field. Never: checks a kind without
+a schema.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _all(repository: Repository, *kinds: str) -> Iterator[tuple[Item, Amiss]]:
 
 
 def _judged(repository: Repository) -> Iterator[tuple[Rendering | None, Item]]:
-    """All that is deployed, and the Applications themselves."""
+    """Yield all rendered manifests, and the Applications themselves."""
     yield from repository.objects()
     for item in (*repository.loose, *(each.item for each in repository.applications)):
         if item.key.group == "argoproj.io":
@@ -44,9 +44,9 @@ def _judged(repository: Repository) -> Iterator[tuple[Rendering | None, Item]]:
 def _unknown(repository: Repository) -> Iterator[Sight]:
     for item, amiss in _all(repository, UNKNOWN):
         if _is_misplaced(item, amiss):
-            continue  # a rule of its own says where it belongs
+            continue  # AGY307 reports it with the right path
         severity = None if amiss.is_sure else Severity.WARNING
-        fix = "correct its name or its indentation, or take it out"
+        fix = "correct its name or its indentation, or remove it"
         yield Sight(item.at(*amiss.path), f"{item.name}: {amiss.message}: it is dropped", fix, item.name,
                     _dotted(amiss), severity)  # fmt: skip
 
@@ -55,7 +55,7 @@ def _wrong(repository: Repository) -> Iterator[Sight]:
     for item, amiss in _all(repository, WRONG, MISTYPED):
         severity = None if amiss.is_sure else Severity.WARNING
         wants_text = amiss.what == MISTYPED and amiss.message.endswith(_TEXT)
-        fix = "put it in quotes" if wants_text else "write what the message asks for"
+        fix = "quote it" if wants_text else "correct the value as the message says"
         yield Sight(item.at(*amiss.path), f"{item.name}: {amiss.message}", fix, item.name, _dotted(amiss), severity)
 
 
@@ -78,7 +78,7 @@ def _outside_pod(repository: Repository) -> Iterator[Sight]:
     for _, item in repository.objects():
         for field in _IN_POD if item.kind == _NOTEBOOK else ():
             if field in item.fields("spec"):
-                message = f"{item.name}: {field} stands under spec, where the operator's definition drops it"
+                message = f"{item.name}: {field} is under spec, where the operator's CRD drops it"
                 fix = f"move it to spec.podConfig.{field}"
                 mend = item.mended(moved(("spec", field), ("spec", "podConfig", field)), "spec", field)
                 yield Sight(item.at("spec", field), message, fix, item.name, f"spec.{field}", mend=mend)
@@ -87,8 +87,8 @@ def _outside_pod(repository: Repository) -> Iterator[Sight]:
 def _empty(repository: Repository) -> Iterator[Sight]:
     for rendering, item in repository.objects():
         if not rendering.is_whole:
-            continue  # an overlay may give it
-        # An image stream fills in the image later.
+            continue  # an overlay may set it
+        # An image stream trigger sets the image later.
         is_triggered = TRIGGERS in item.fields("metadata", "annotations")
         fields: list[tuple[tuple[Step, ...], Any]] = [
             ((*each.path, "image"), each.spec.get("image")) for each in containers(item) if not is_triggered
@@ -101,7 +101,7 @@ def _empty(repository: Repository) -> Iterator[Sight]:
         for path, value in fields:
             if isinstance(value, str) and _is_empty(value):
                 message = f"{item.name}: {path[-1]} is empty after rendering ({value!r})"
-                fix = "give it a value in this environment, or a default in the base or the chart"
+                fix = "set a value in this environment, or a default in the base or the chart"
                 yield Sight(item.at(*path), message, fix, item.name, ".".join(map(str, path)))
 
 
@@ -111,23 +111,23 @@ def _is_empty(value: str) -> bool:
 
 def _excluded(repository: Repository) -> Iterator[Sight]:
     settings = list(_exclusions(repository))
-    # Several installations: nobody knows which one reads what.
+    # With several installations, it is unknown which one applies.
     exclusions = read_exclusions(settings[0]) if len(settings) == 1 else None
     for rendering, item in repository.objects():
         if rendering.written is None:
             continue
         if exclusions and exclusions.excludes(item.key.group_kind):
-            message = f"{item.name}: the installation in this repository excludes the kind, so nothing happens to it"
-            fix = "take it out of Git, or out of resource.exclusions"
+            message = f"{item.name}: the installation in this repository excludes this kind, so it is never applied"
+            fix = "remove it from Git, or from resource.exclusions"
             yield Sight(item.at("kind"), message, fix, item.name)
         elif item.kind in _TEKTON_RUNS:
-            message = f"{item.name}: OpenShift GitOps excludes this kind, and elsewhere it runs once and never again"
-            fix = "start runs by a trigger, or build with a BuildConfig; keep the Pipeline in Git"
+            message = f"{item.name}: OpenShift GitOps excludes this kind, and elsewhere it runs only once"
+            fix = "start runs with a trigger, or build with a BuildConfig; keep the Pipeline in Git"
             yield Sight(item.at("kind"), message, fix, item.name)
 
 
 def _exclusions(repository: Repository) -> Iterator[dict[str, str]]:
-    """Of each installation that is kept here, as argocd-cm says it."""
+    """Yield the exclusion settings of each installation in this repository, in the format of argocd-cm."""
     for item in (*repository.loose, *(item for _, item in repository.objects())):
         if item.kind == ("", "ConfigMap") and item.key.name == "argocd-cm":
             yield {name: item.text("data", name) for name in ("resource.exclusions", "resource.inclusions")}
@@ -137,38 +137,38 @@ def _exclusions(repository: Repository) -> Iterator[dict[str, str]]:
 
 
 _SCHEMA_SURE: Final = (
-    "The kind is built into Kubernetes, or its definition is in this repository, or it is one of the definitions"
-    " that argosy brings; the cluster may have a newer one of the last, so then it is a warning, unless a value is of"
-    " another type, which no newer one takes. KServe's own leave room for more fields: of those, names that are almost"
-    " one that the kind has are told. Of a kustomization"
-    " that no Application names, only what no overlay could mend is told."
+    "The kind is built into Kubernetes, or its CRD is in this repository, or it is one of the CRDs bundled with argosy."
+    " The cluster may have a newer version of a bundled CRD, so that is a warning, unless a value has the wrong type,"
+    " which no newer version accepts. KServe's CRDs allow unknown fields: of those, names that are close to a known"
+    " field are reported. In a kustomization that no Application uses, only errors that no overlay could correct are"
+    " reported."
 )
 RULES: Final = (
     Rule(
         "AGY141",
         Severity.WARNING,
-        "A kind that Argo CD leaves alone is in Git",
-        "What is excluded is neither compared nor applied, without a word. OpenShift GitOps excludes PipelineRuns and"
-        " TaskRuns; elsewhere such a run starts with the first sync only, and shows OutOfSync once it is cleaned up.",
-        "The one installation that this repository holds excludes the kind; or it is a tekton.dev PipelineRun or"
-        " TaskRun, which the operator's default exclusions name.",
-        "Take it out. Keep Pipelines and Tasks in Git, and start runs by a trigger; or build with a BuildConfig.",
+        "A kind that Argo CD excludes is in Git",
+        "Excluded kinds are neither compared nor applied, without a message. OpenShift GitOps excludes PipelineRuns and"
+        " TaskRuns; elsewhere such a run starts with the first sync only, and is OutOfSync once it is cleaned up.",
+        "The one installation in this repository excludes the kind; or it is a tekton.dev PipelineRun or TaskRun, which"
+        " the operator's default exclusions name.",
+        "Remove it. Keep Pipelines and Tasks in Git, and start runs with a trigger; or build with a BuildConfig.",
         _excluded,
     ),
     Rule(
         "AGY142",
         Severity.ERROR,
-        "A value that is needed is empty after rendering",
+        "A required value is empty after rendering",
         "The object is applied and never works: an image that cannot be pulled, a build without a repository.",
-        "It was rendered as Argo CD does it, and the field, which nothing fills in later, has no value.",
-        "Give the value in this environment's files, or a default in the base or the chart.",
+        "It was rendered as in Argo CD, and the field, which nothing sets later, is empty.",
+        "Set the value in this environment's files, or a default in the base or the chart.",
         _empty,
     ),
     Rule(
         "AGY151",
         Severity.ERROR,
-        "A field that its kind does not have",
-        "The server drops the field without a word, or refuses the object if it validates strictly.",
+        "An unknown field",
+        "The API server drops the field without a message, or rejects the object if it validates strictly.",
         _SCHEMA_SURE,
         "Correct the name, or its indentation.",
         _unknown,
@@ -176,17 +176,17 @@ RULES: Final = (
     Rule(
         "AGY152",
         Severity.ERROR,
-        "A value that its field does not take",
-        "The server refuses the object, and the sync fails.",
+        "An invalid value",
+        "The API server rejects the object, and the sync fails.",
         _SCHEMA_SURE,
-        "Write what the message asks for.",
+        "Correct the value as the message says.",
         _wrong,
     ),
     Rule(
         "AGY153",
         Severity.ERROR,
-        "A field that is needed is missing",
-        "The server refuses the object, and the sync fails.",
+        "A required field is missing",
+        "The API server rejects the object, and the sync fails.",
         _SCHEMA_SURE,
         "Add the field.",
         _missing,
@@ -196,9 +196,9 @@ RULES: Final = (
         Severity.ERROR,
         "A notebook job has fields of its Pod in the wrong place",
         "Volumes directly under spec are dropped; then the mount names a volume that does not exist.",
-        "The definition of NotebookValidationJob has these fields under spec.podConfig only.",
+        "The CRD of NotebookValidationJob has these fields under spec.podConfig only.",
         "Move the field to spec.podConfig.",
         _outside_pod,
-        "where the new place is free, and no comment would be lost",
+        "if the new path is free and no comment would be lost",
     ),
 )

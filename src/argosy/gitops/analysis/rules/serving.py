@@ -1,6 +1,6 @@
 """Rules about served models.
 
-In: a repository. Out: sights. Never: a runtime or a claim held missing that the cluster may have.
+In: a repository. Out: violations. Never: reports a missing runtime or claim that the cluster may have.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from argosy.gitops.analysis.violation import Severity, Sight
 
 _GROUP: Final = "serving.kserve.io"
 _MODEL: Final = ("spec", "predictor", "model")
-# KServe's first way to name a framework; its webhook writes spec.predictor.model instead.
+# KServe's legacy way to name a framework; its webhook writes spec.predictor.model instead.
 _OLD: Final = ("sklearn", "xgboost", "tensorflow", "pytorch", "triton", "onnx", "huggingface", "pmml", "lightgbm",
                "paddle")  # fmt: skip
 _MODE: Final = "serving.kserve.io/deploymentMode"
 _WITHOUT_CANARY: Final = ("RawDeployment", "Standard")
-_STORAGE: Final = "storage-config"  # where KServe looks for the keys of storage.key
+_STORAGE: Final = "storage-config"  # where KServe looks up storage.key
 _MOVING: Final = frozenset({"latest", "main", "master", "dev", "nightly", "stable"})
 _CAREFUL: Final = frozenset({"staging", "stage", "prod", "production", "prd"})
 
@@ -34,7 +34,7 @@ def _old_form(repository: Repository) -> Iterator[Sight]:
         for name in _OLD:
             if isinstance(item.value("spec", "predictor", name), dict):
                 message = f"{item.name}: spec.predictor.{name} is rewritten to spec.predictor.model by KServe's webhook"
-                fix = f"write spec.predictor.model with modelFormat.name: {name}"
+                fix = f"use spec.predictor.model with modelFormat.name: {name}"
                 yield Sight(item.at("spec", "predictor", name), message, fix, item.name, f"spec.predictor.{name}")
 
 
@@ -46,8 +46,8 @@ def _storage(repository: Repository) -> Iterator[Sight]:
             continue
         place = item.at(*_MODEL, "storageUri")
         if "://" not in uri:
-            message = f"{item.name}: storageUri {uri!r} has no scheme, so nobody knows how to fetch it"
-            yield Sight(place, message, "begin it with pvc://, s3://, gs://, oci://, hf:// or https://", item.name)
+            message = f"{item.name}: storageUri {uri!r} has no scheme, so it cannot be fetched"
+            yield Sight(place, message, "start it with pvc://, s3://, gs://, oci://, hf:// or https://", item.name)
         elif uri.startswith("pvc://"):
             yield from _claim(rendering, item, uri)
 
@@ -57,10 +57,10 @@ def _claim(rendering: Rendering, item: Item, uri: str) -> Iterator[Sight]:
     home = rendering.place_of(item)
     found = next((each for each in rendering.of("", "PersistentVolumeClaim") if each.key.name == claim), None)
     place = item.at(*_MODEL, "storageUri")
-    if found is None:  # the cluster may have it
+    if found is None:  # it may exist in the cluster
         if near := _called_otherwise(rendering, item, "PersistentVolumeClaim", claim):
-            message = f"{item.name} reads from the claim {claim}, but here it is called {near}"
-            fix = f"write pvc://{near}/…; a namePrefix or nameSuffix does not reach this field"
+            message = f"{item.name} reads from claim {claim}, but the rendered name is {near}"
+            fix = f"use pvc://{near}/…; namePrefix and nameSuffix do not change this field"
             yield Sight(place, message, fix, item.name, "spec.predictor.model.storageUri")
         return
     if rendering.place_of(found) != home:
@@ -68,16 +68,16 @@ def _claim(rendering: Rendering, item: Item, uri: str) -> Iterator[Sight]:
         yield Sight(place, message, "put both into one namespace", item.name)
     modes = found.all("spec", "accessModes")
     if modes == ["ReadWriteOncePod"] and _least(item) > 1:
-        message = f"{item.name} runs {_least(item)} times, but only one Pod may mount {found.name} (ReadWriteOncePod)"
+        message = f"{item.name} has {_least(item)} replicas, but only one Pod can mount {found.name} (ReadWriteOncePod)"
         yield Sight(place, message, "use a claim with ReadOnlyMany or ReadWriteMany", item.name)
 
 
 def _credentials(rendering: Rendering, item: Item) -> Iterator[Sight]:
-    """The account that holds the keys of the storage, and the entry of KServe's own Secret."""
+    """Check the ServiceAccount with the storage credentials, and the entry in KServe's Secret."""
     account = item.text("spec", "predictor", "serviceAccountName")
     if account and (near := _called_otherwise(rendering, item, "ServiceAccount", account)):
-        message = f"{item.name} runs as {account}, but here that ServiceAccount is called {near}"
-        fix = f"write serviceAccountName: {near}; a namePrefix or nameSuffix does not reach this field"
+        message = f"{item.name} runs as ServiceAccount {account}, but the rendered name is {near}"
+        fix = f"set serviceAccountName: {near}; namePrefix and nameSuffix do not change this field"
         field = ("spec", "predictor", "serviceAccountName")
         yield Sight(item.at(*field), message, fix, item.name, ".".join(field))
     entry = item.text(*_MODEL, "storage", "key")
@@ -85,8 +85,8 @@ def _credentials(rendering: Rendering, item: Item) -> Iterator[Sight]:
     if entry and secret and rendering.place_of(secret) == rendering.place_of(item):
         held = {*secret.fields("data"), *secret.fields("stringData")}
         if held and entry not in held:
-            message = f"{item.name} wants the entry {entry} of Secret/{_STORAGE}, which has {', '.join(sorted(held))}"
-            yield Sight(item.at(*_MODEL, "storage", "key"), message, "name one of its entries, or add it", item.name)
+            message = f"{item.name} needs the entry {entry} of Secret/{_STORAGE}, which has {', '.join(sorted(held))}"
+            yield Sight(item.at(*_MODEL, "storage", "key"), message, "use one of its entries, or add it", item.name)
 
 
 def _called_otherwise(rendering: Rendering, item: Item, kind: str, name: str) -> str:
@@ -110,13 +110,13 @@ def _runtimes(repository: Repository) -> Iterator[Sight]:
         place = item.at(*_MODEL, "runtime")
         if found is None:
             if near := renamed(item, wanted, known):
-                message = f"{item.name} wants the runtime {wanted}, but here it is called {near}"
-                fix = f"write runtime: {near}; a namePrefix or nameSuffix does not reach this field"
+                message = f"{item.name} needs the runtime {wanted}, but the rendered name is {near}"
+                fix = f"set runtime: {near}; namePrefix and nameSuffix do not change this field"
                 yield Sight(place, message, fix, item.name, "spec.predictor.model.runtime")
             continue
         if found.key.kind == "ServingRuntime" and rendering.place_of(found) != home:
             message = f"{item.name} is in {home}, but its runtime {wanted} is in {rendering.place_of(found)}"
-            yield Sight(place, message, "put the runtime into the model's namespace", item.name)
+            yield Sight(place, message, "move the runtime to the model's namespace", item.name)
         yield from _format(item, found)
 
 
@@ -125,7 +125,7 @@ def _format(item: Item, runtime: Item) -> Iterator[Sight]:
     formats = [each.get("name") for each in runtime.all("spec", "supportedModelFormats") if isinstance(each, dict)]
     if wanted and formats and wanted not in formats:
         message = f"{item.name} has the format {wanted}, but {runtime.name} serves {', '.join(map(str, formats))}"
-        fix = "name a runtime that serves the format, or add it to supportedModelFormats"
+        fix = "use a runtime that serves the format, or add it to supportedModelFormats"
         yield Sight(item.at(*_MODEL, "modelFormat", "name"), message, fix, item.name)
 
 
@@ -134,8 +134,8 @@ def _canary(repository: Repository) -> Iterator[Sight]:
         percent = item.value("spec", "predictor", "canaryTrafficPercent")
         mode = str(item.fields("metadata", "annotations").get(_MODE, ""))
         if type(percent) is int and percent < 100 and mode in _WITHOUT_CANARY:
-            message = f"{item.name}: canaryTrafficPercent {percent} does nothing with {mode}: the new model gets it all"
-            fix = "take it out, or deploy with Serverless (Knative)"
+            message = f"{item.name}: canaryTrafficPercent {percent} has no effect with {mode}: no traffic is split"
+            fix = "remove it, or deploy with Serverless (Knative)"
             place = item.at("spec", "predictor", "canaryTrafficPercent")
             yield Sight(place, message, fix, item.name, "spec.predictor.canaryTrafficPercent")
 
@@ -148,8 +148,8 @@ def _moving(repository: Repository) -> Iterator[Sight]:
             continue
         tag = uri.rpartition("/")[2].partition(":")[2] or "latest"
         if tag in _MOVING:
-            message = f"{item.name}: the tag {tag} of its model moves: a restart may serve another model"
-            fix = "name a version, or the digest (@sha256:…)"
+            message = f"{item.name}: the model's tag {tag} is mutable: a restart may serve another model"
+            fix = "use a version, or the digest (@sha256:…)"
             yield Sight(item.at(*_MODEL, "storageUri"), message, fix, item.name, "spec.predictor.model.storageUri")
 
 
@@ -157,50 +157,50 @@ RULES: Final = (
     Rule(
         "AGY201",
         Severity.WARNING,
-        "An InferenceService in KServe's first form",
-        "KServe's webhook writes the predictor anew, so the live object differs from Git for ever: OutOfSync.",
-        "The predictor names a framework as a field, and KServe's defaulting moves exactly these to predictor.model.",
-        "Write spec.predictor.model with modelFormat.",
+        "An InferenceService in KServe's legacy format",
+        "KServe's webhook rewrites the predictor, so the live object stays OutOfSync.",
+        "The predictor has a framework as a field, and KServe's defaulting moves exactly these to predictor.model.",
+        "Use spec.predictor.model with modelFormat.",
         _old_form,
     ),
     Rule(
         "AGY202",
         Severity.ERROR,
-        "A model cannot be fetched from where it is said to be",
+        "A model cannot be fetched from its storage",
         "The storage initializer fails, and the model never becomes ready.",
-        "The address has no scheme; or its claim is rendered beside it, in another namespace, for one Pod only, or"
-        " under a name that the model's own prefix or suffix made; or so is the ServiceAccount with the keys; or the"
-        " Secret that KServe reads is rendered beside it without the entry. What only the cluster has is not told.",
-        "Begin the address with its scheme; keep claim and model together; write the rendered names.",
+        "The URI has no scheme; or its claim is rendered in another namespace, for one Pod only, or under a name with"
+        " the model's own prefix or suffix; or so is the ServiceAccount with the credentials; or the Secret"
+        " that KServe reads is rendered without the entry. Objects that only the cluster has are not considered.",
+        "Start the URI with its scheme; keep claim and model in one namespace; use the rendered names.",
         _storage,
     ),
     Rule(
         "AGY203",
         Severity.ERROR,
-        "A model names a runtime that is called otherwise, or does not serve it",
-        "KServe reports RuntimeNotRecognized or RuntimeUnsupported, and no Pod is made.",
-        "A runtime of this name is rendered beside the model, with the prefix or suffix that the model got too, or with"
-        " the name of another environment before it; or the runtime is there and lists other formats. A runtime that"
-        " only the cluster has is not spoken of.",
-        "Write the rendered name in every overlay; or choose a runtime that lists the format.",
+        "A model names a runtime that has another name, or does not support its format",
+        "KServe reports RuntimeNotRecognized or RuntimeUnsupported, and no Pod is created.",
+        "A runtime is rendered with this name plus the prefix or suffix that the model has too, or with the name of"
+        " another environment as prefix; or the runtime exists and lists other formats. Runtimes that only the cluster"
+        " has are not considered.",
+        "Set the rendered name in every overlay; or use a runtime that lists the format.",
         _runtimes,
     ),
     Rule(
         "AGY207",
         Severity.WARNING,
-        "A canary in a mode that has none",
-        "All traffic goes to the new model at once, although Git says that only a part shall.",
-        "The deployment mode of the object is RawDeployment (Standard), in which KServe splits no traffic.",
-        "Take canaryTrafficPercent out, or use Serverless.",
+        "A canary in a deployment mode without canaries",
+        "All traffic goes to the new model at once, although Git asks for a part only.",
+        "The deployment mode of the object is RawDeployment (Standard), in which KServe does not split traffic.",
+        "Remove canaryTrafficPercent, or use Serverless.",
         _canary,
     ),
     Rule(
         "AGY208",
         Severity.INFO,
-        "A model by a tag that moves",
-        "What a restart serves depends on the day, and a rollback in Git changes nothing.",
-        "The namespace or name says staging or production, and the tag moves by its very name, or there is none.",
-        "Name a version or a digest.",
+        "A model with a mutable tag",
+        "A restart may serve another model, and a rollback in Git has no effect.",
+        "The namespace or name says staging or production, and the tag is mutable by its name, or missing.",
+        "Use a version or a digest.",
         _moving,
     ),
 )

@@ -1,6 +1,6 @@
-"""Rules about the order of a sync: waves, hooks, and Jobs that wait or vanish.
+"""Rules about the order of a sync: waves, hooks, and Jobs that wait or are deleted.
 
-In: a repository. Out: sights. Never: a dependency that an object can start without.
+In: a repository. Out: violations. Never: considers an optional dependency.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _POLLS: Final = re.compile(r"\b(?:kubectl|oc|curl|nc|wget|pg_isready)\b")
 
 
 def turn_of(item: Item) -> tuple[int, int] | None:
-    """The phase and the wave in which it is applied; None where that is more than one, or none."""
+    """Return the phase and wave in which the object is applied; None if there are several, or none."""
     if hooks.is_skipped(item.manifest):
         return None
     if not hooks.is_hook(item.manifest):
@@ -55,8 +55,8 @@ def _late_needs(rendering: Rendering, item: Item, turn: tuple[int, int]) -> Iter
         later = turn_of(made) if made else None
         if made and later is not None and later > turn:
             said, what = _said(turn), _said(later)
-            message = f"{item.name} is in {said} and needs {made.name} of {what}: the sync never gets there"
-            fix = f"give {made.name} an earlier wave than {item.name}"
+            message = f"{item.name} is in {said} and needs {made.name} in {what}: the sync never gets there"
+            fix = f"put {made.name} into an earlier wave than {item.name}"
             yield Sight(item.at(*need.path), message, fix, item.name, ".".join(map(str, need.path)))
 
 
@@ -77,14 +77,14 @@ def _odd_words(repository: Repository) -> Iterator[Sight]:
     for _, item in repository.objects():
         written = hooks.annotation_text(item.manifest, names.SYNC_WAVE)
         if written is not None and not _WHOLE.fullmatch(written):
-            message = f"{item.name}: sync-wave {written!r} is no whole number, so it counts as 0"
+            message = f"{item.name}: sync-wave {written!r} is not an integer, so it counts as 0"
             place = item.at("metadata", "annotations", names.SYNC_WAVE)
-            yield Sight(place, message, 'write a whole number, such as "1"', item.name, names.SYNC_WAVE)
+            yield Sight(place, message, 'use an integer, such as "1"', item.name, names.SYNC_WAVE)
         for word in hooks.words(item.manifest, names.HOOK):
             if word not in _HOOKS:
-                message = f"{item.name}: {word!r} is no hook, so the object is never applied at that time"
+                message = f"{item.name}: {word!r} is not a hook type, so the object is not applied as a hook"
                 place = item.at("metadata", "annotations", names.HOOK)
-                fix = f"write one of {', '.join(_HOOKS)}"
+                fix = f"use one of {', '.join(_HOOKS)}"
                 yield Sight(place, message, fix, item.name, names.HOOK)
 
 
@@ -95,8 +95,8 @@ def _vanishing(repository: Repository) -> Iterator[Sight]:
         seconds = item.value("spec", "ttlSecondsAfterFinished")
         if seconds is None:
             continue
-        message = f"{item.name} is deleted {seconds} s after its end, and is no hook: then it is missing, and OutOfSync"
-        fix = f"make it a hook ({names.HOOK}: Sync), or take ttlSecondsAfterFinished out"
+        message = f"{item.name} is deleted {seconds} s after it finishes, then missing and OutOfSync: it is not a hook"
+        fix = f"make it a hook ({names.HOOK}: Sync), or remove ttlSecondsAfterFinished"
         yield Sight(item.at("spec", "ttlSecondsAfterFinished"), message, fix, item.name, "spec.ttlSecondsAfterFinished")
 
 
@@ -108,11 +108,11 @@ def _left_behind(repository: Repository) -> Iterator[Sight]:
         if DeletePolicy.BEFORE_HOOK_CREATION in policies or len(policies) > 1:
             continue
         if DeletePolicy.HOOK_SUCCEEDED in policies:
-            what = "stays when it has failed, and the next sync finds it failed instead of running it again"
+            what = "stays if it fails, and the next sync finds it failed instead of running it again"
         else:
-            what = "stays when it has succeeded, and the next sync does not run it again"
+            what = "stays if it succeeds, and the next sync does not run it again"
         place = item.at("metadata", "annotations", names.HOOK_DELETE_POLICY)
-        fix = f"write {names.HOOK_DELETE_POLICY}: BeforeHookCreation, or take the annotation out"
+        fix = f"set {names.HOOK_DELETE_POLICY}: BeforeHookCreation, or remove the annotation"
         mend = item.mended(annotated(names.HOOK_DELETE_POLICY, DeletePolicy.BEFORE_HOOK_CREATION), "metadata")
         yield Sight(place, f"{item.name} {what}", fix, item.name, names.HOOK_DELETE_POLICY, mend=mend)
 
@@ -124,8 +124,8 @@ def _endless(repository: Repository) -> Iterator[Sight]:
         for container in containers(item):
             script = script_of(container)
             if _LOOP.search(script) and _POLLS.search(script) and not _BOUND.search(script):
-                message = f"{item.name} waits in a loop that nothing ends: what never comes holds up the sync for ever"
-                fix = "set spec.activeDeadlineSeconds, or count the tries"
+                message = f"{item.name} waits in a loop without a limit, so the sync may hang forever"
+                fix = "set spec.activeDeadlineSeconds, or limit the attempts"
                 yield Sight(item.at(*container.path), message, fix, item.name, str(container.spec.get("name", "")))
 
 
@@ -133,52 +133,52 @@ RULES: Final = (
     Rule(
         "AGY121",
         Severity.ERROR,
-        "A wave needs what a later wave makes",
+        "A wave needs an object of a later wave",
         "The Pods wait for the object, the wave waits for the Pods, and the object waits for the wave: the sync hangs"
-        " until somebody ends it.",
-        "Both objects are in the same Application; the Pod cannot start without the other (it is not optional); and a"
-        " wave ends only when kinds that run Pods are healthy.",
-        "Give the object that is needed an earlier wave than the one that needs it.",
+        " until it is terminated.",
+        "Both objects are in the same Application; the Pod cannot start without the other one (it is not optional); and"
+        " a wave ends only when workloads that run Pods are healthy.",
+        "Put the required object into an earlier wave than the one that needs it.",
         _too_late,
     ),
     Rule(
         "AGY132",
         Severity.WARNING,
-        "A hook Job is left behind, and is in the way of the next one",
-        "A Job that has ended does not run again. The next sync applies it unchanged, and takes its old end for the"
-        " new one: it fails at once, or goes on without having run the hook.",
-        "The Job is a hook with a fixed name, and its delete policy leaves it there after one of its two ends.",
-        "Use BeforeHookCreation, which is also what holds without the annotation.",
+        "A hook Job is left behind and blocks the next run",
+        "A finished Job does not run again. The next sync applies it unchanged, and takes its old result for the new"
+        " one: it fails at once, or continues without having run the hook.",
+        "The Job is a hook with a fixed name, and its delete policy keeps it after either success or failure.",
+        "Use BeforeHookCreation, which is also the default without the annotation.",
         _left_behind,
-        "by the annotation",
+        "by setting the annotation",
     ),
     Rule(
         "AGY133",
         Severity.WARNING,
-        "A Job waits without an end",
-        "If what it waits for never comes, the Job runs for ever, and the sync with it: no error, no retry.",
-        "The script loops until a command succeeds, has neither a count nor a time nor a way out, and the Job has no"
+        "A Job waits without a limit",
+        "If the condition never becomes true, the Job and the sync run forever: no error, no retry.",
+        "The script loops until a command succeeds, has neither a counter nor a timeout nor a break, and the Job has no"
         " activeDeadlineSeconds.",
-        "Set spec.activeDeadlineSeconds, or count the tries; `argosy generate wait-for-image` prints a Job that does.",
+        "Set spec.activeDeadlineSeconds, or limit attempts; `argosy generate wait-for-image` prints a Job that does.",
         _endless,
     ),
     Rule(
         "AGY134",
         Severity.ERROR,
-        "A wave or a hook is not understood",
-        "A wave that is no whole number counts as 0; an object whose hook is unknown is never applied.",
-        "Waves are whole numbers, and hooks have seven names; what is written is neither.",
-        "Write a whole number in quotes, or one of the names of hooks.",
+        "A wave or hook annotation is invalid",
+        "A wave that is not an integer counts as 0; an object with an unknown hook type is never applied.",
+        "Waves are integers, and there are seven hook types; the value is neither.",
+        "Use a quoted integer, or one of the hook types.",
         _odd_words,
     ),
     Rule(
         "AGY135",
         Severity.WARNING,
-        "A Job that is no hook is deleted when it is done",
-        "Kubernetes deletes the Job after its time to live; Argo CD then finds it missing, shows OutOfSync, and makes"
+        "A Job that is not a hook is deleted after it finishes",
+        "Kubernetes deletes the Job after its time to live; Argo CD then finds it missing, shows OutOfSync, and creates"
         " it again with the next sync.",
         "The Job is an ordinary object of an Application, and ttlSecondsAfterFinished is set.",
-        "Make it a hook, which may go, or take ttlSecondsAfterFinished out.",
+        "Make it a hook, which may be deleted, or remove ttlSecondsAfterFinished.",
         _vanishing,
     ),
 )

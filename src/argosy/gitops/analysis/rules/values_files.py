@@ -1,6 +1,6 @@
 """Rules about values files of Helm charts.
 
-In: a repository. Out: sights. Never: a value that a template makes; a tier that is about something else than images.
+In: a repository. Out: violations. Never: considers templated values, or tiers of something other than images.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _tiered_images(repository: Repository) -> Iterator[Sight]:
 
 
 def _tiers(values: Mapping[str, Any], path: tuple[Step, ...]) -> Iterator[tuple[tuple[Step, ...], dict[str, str]]]:
-    """Every mapping with an image for each of several tiers, and its path."""
+    """Yield every map with an image for each of several tiers, and its path."""
     is_below_tiers = bool(path) and str(path[-1]).lower() == "tiers"
     is_about_images = any(_ABOUT_IMAGES.search(str(step)) for step in path)
     images = {
@@ -42,7 +42,7 @@ def _tiers(values: Mapping[str, Any], path: tuple[Step, ...]) -> Iterator[tuple[
 
 
 def _image(value: Any, *, is_about_images: bool) -> str:
-    """The image of a tier: its text, its field `image`, or its repository with tag or digest; empty if none is set."""
+    """Return a tier's image: its string, its field `image`, or its repository with tag or digest; empty if none."""
     if isinstance(value, dict) and isinstance(value.get("image"), str | dict):
         return _image(value["image"], is_about_images=True)
     if isinstance(value, dict) and is_about_images and isinstance(value.get("repository"), str):
@@ -59,7 +59,7 @@ def _differing(item: Item, path: tuple[Step, ...], images: Mapping[str, str]) ->
     for tier, image in images.items():
         if image != usual:
             field = ".".join(map(str, (*path, tier)))
-            message = f"{field} is another image than that of {first}: what one tier was tested with, another lacks"
+            message = f"{field} differs from the image of {first}: packages of one tier may be missing in another"
             fix = f"use one tested image for all tiers: {usual}"
             yield Sight(item.at(*path, tier), message, fix, item.key.name, field)
 
@@ -68,8 +68,8 @@ RULES: Final = (
     Rule(
         "AGY309",
         Severity.INFO,
-        "A values file has another image for each tier",
-        "What was tested in the image of one tier is missing in that of another, and each image must be maintained.",
+        "A values file has different images for tiers",
+        "Packages that one tier was tested with may be missing in another, and each image must be maintained.",
         "The file is a values file by its name, or a chart was rendered with it; it names images by tier, and they"
         " differ.",
         "Use one tested image for all tiers; let tiers differ in their resources.",

@@ -1,6 +1,6 @@
-"""Rules about Jobs that wait for something, start something, or ask a cluster without being allowed to.
+"""Rules about Jobs that wait, start builds, or call the API server without permission.
 
-In: a repository. Out: sights. Never: a permission held missing that may be given elsewhere.
+In: a repository. Out: violations. Never: reports a missing permission that may be granted elsewhere.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ def _deadlock(repository: Repository) -> Iterator[Sight]:
         if rendering.written is None:
             continue
         for item, container, awaited in _pre_sync_waits(rendering):
-            message = f"{item.name} runs in PreSync and waits for {awaited.name}, which is made only afterwards"
+            message = f"{item.name} runs in PreSync and waits for {awaited.name}, which is created only afterwards"
             yield Sight(item.at(*container.path), message, _sync_hook_after(item, awaited), item.name, awaited.name)
 
 
 def _folder_deadlock(repository: Repository) -> Iterator[Sight]:
     for rendering in _folders_without_application(repository):
         for item, container, awaited in _pre_sync_waits(rendering):
-            message = f"{item.name} runs in PreSync and waits for {awaited.name} of the same folder: an Application" \
+            message = f"{item.name} runs in PreSync and waits for {awaited.name} in the same folder: an Application" \
                       " that delivers the folder creates it only after the hook"  # fmt: skip
             yield Sight(item.at(*container.path), message, _sync_hook_after(item, awaited), item.name, awaited.name)
 
 
 def _folders_without_application(repository: Repository) -> Iterator[Rendering]:
-    """Kustomizations and charts that no Application names, and the plain files of each folder."""
+    """Yield kustomizations and charts that no Application uses, and the plain files of each folder."""
     files = list(repository.loose)
     for rendering in repository.renderings:
         if rendering.written is None and rendering.is_part:
@@ -67,7 +67,7 @@ def _folders_without_application(repository: Repository) -> Iterator[Rendering]:
 
 
 def _pre_sync_waits(rendering: Rendering) -> Iterator[tuple[Item, Container, Item]]:
-    """Each PreSync Job, the container that waits, and the object of a later phase that it waits for."""
+    """Yield each PreSync Job, the container that waits, and the object of a later phase that it waits for."""
     for item in rendering.of(*_JOB):
         turn = turn_of(item)
         if turn is None or PHASES[turn[0]] is not Phase.PRE_SYNC:
@@ -102,14 +102,14 @@ def _race(repository: Repository) -> Iterator[Sight]:
         if _LOOP.search(script) or any(call.verb == "wait" for call in calls(script)):
             continue
         if later := next((each for each in rendering.items if (turn_of(each) or turn) > turn), None):
-            message = f"{item.name} starts a build and ends at once: {later.name} of a later wave does not wait for it"
-            fix = "wait in the Job (oc start-build --wait, tkn pipeline start --showlog), or in one of the next wave"
+            message = f"{item.name} starts a build and ends at once: {later.name} in a later wave does not wait for it"
+            fix = "wait in the Job (oc start-build --wait, tkn pipeline start --showlog), or in a Job of the next wave"
             mend = item.mended(in_texts(container.path, _waiting), *container.path)
             yield Sight(item.at(*container.path), message, fix, item.name, mend=mend)
 
 
 def _waiting(script: str) -> str:
-    """The script with a flag that waits, where the call is a plain one on a line of its own."""
+    """Return the script with a flag that waits, if the call is a plain one on its own line."""
 
     def waits(match: re.Match[str]) -> str:
         flag = "--wait" if match[1].startswith("oc") else "--showlog"
@@ -131,7 +131,7 @@ def _unset_counter(repository: Repository) -> Iterator[Sight]:
                 if counter.name in variables:
                     continue
                 outcome = "set -u ends the script there" if counter.ends_script else "the loop never runs"
-                message = f"{item.name} compares ${counter.name} in a wait loop, but sets it only inside of the loop:" \
+                message = f"{item.name} compares ${counter.name} in a wait loop, but sets it only inside the loop:" \
                           f" the first comparison fails, and {outcome}"  # fmt: skip
                 fix = f"write {counter.name}=0 before the loop"
                 yield Sight(item.at(*container.path), message, fix, item.name, counter.name)
@@ -149,13 +149,13 @@ def _not_allowed(repository: Repository) -> Iterator[Sight]:
                 continue
             verb = "list" if call.verb == "get" and not call.name else "get" if call.verb == "wait" else call.verb
             if not any(_allows(rule, verb, call.kind) for rule in granted):
-                message = f"{item.name} asks for {verb} of {call.what}, which its ServiceAccount {account} may not"
+                message = f"{item.name} needs {verb} on {call.what}, which its ServiceAccount {account} may not do"
                 fix = f"add the verb {verb} on {call.what} to a Role of {account}"
                 yield Sight(item.at(*container.path), message, fix, item.name, f"{verb} {call.what}")
 
 
 def _granted(rendering: Rendering, account: str, namespace: str) -> list[Mapping[str, Any]] | None:
-    """Every rule that the account has; None where some may be given elsewhere."""
+    """Return every rule granted to the account; None if some may be granted elsewhere."""
     if not any(each.key.name == account for each in rendering.of("", "ServiceAccount")):
         return None
     found: list[Mapping[str, Any]] = []
@@ -185,9 +185,9 @@ RULES: Final = (
     Rule(
         "AGY131",
         Severity.ERROR,
-        "A PreSync hook waits for what the sync makes afterwards",
-        "The first sync never gets beyond the hook: what it waits for is created only when it has ended.",
-        "The hook's script waits for an object by kind and name, and the same Application makes that very object in the"
+        "A PreSync hook waits for an object that is created later",
+        "The first sync never gets past the hook: the object is created only after the hook has finished.",
+        "The hook's script waits for an object by kind and name, and the same Application creates that object in the"
         " phase after it.",
         "Make it a Sync hook in a wave after the object.",
         _deadlock,
@@ -196,19 +196,19 @@ RULES: Final = (
         "AGY136",
         Severity.WARNING,
         "A Job starts a build and does not wait for it",
-        "The wave ends with the Job, not with the build: the next wave uses an image that is not there yet.",
+        "The wave ends with the Job, not with the build: the next wave uses an image that does not exist yet.",
         "The script starts a build or pipeline without a flag that waits, waits in no other way, and has later waves.",
         "Wait in the Job, or with a Job in the next wave; `argosy generate wait-for-image` prints one.",
         _race,
-        "by a flag, where the call is a plain one",
+        "by adding a flag, if the call is a plain one",
     ),
     Rule(
         "AGY137",
         Severity.ERROR,
-        "A Job asks a cluster for what its ServiceAccount may not",
-        "Each call is answered with Forbidden; a loop around it never ends.",
-        "The ServiceAccount, all its bindings that are here and all roles that they name are rendered with the Job, and"
-        " no rule in them gives the verb on the kind.",
+        "A Job calls the API server without permission",
+        "Each call fails with Forbidden; a loop around it never ends.",
+        "The ServiceAccount, all its bindings here and all roles that they name are rendered with the Job,"
+        " and no rule in them grants the verb on the kind.",
         "Add the verb and the resource to the Role.",
         _not_allowed,
     ),
@@ -227,11 +227,11 @@ RULES: Final = (
     Rule(
         "AGY139",
         Severity.WARNING,
-        "A PreSync hook waits for what its own folder creates",
-        "As soon as an Application delivers the folder, the first sync never gets beyond the hook: what it waits for is"
-        " created only when it has ended.",
+        "A PreSync hook waits for an object of its own folder",
+        "As soon as an Application delivers the folder, the first sync never gets past the hook: the object is"
+        " created only after the hook has finished.",
         "No Application here names the folder, kustomization or chart; its hook waits for an object by kind and name,"
-        " and that very object is in the same folder, in a later phase. In a folder that an Application names, this is"
+        " and that object is in the same folder, in a later phase. In a folder that an Application names, this is"
         " AGY131.",
         "Make it a Sync hook in a wave after the object.",
         _folder_deadlock,

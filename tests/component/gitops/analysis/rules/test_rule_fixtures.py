@@ -91,7 +91,7 @@ def test_a_name_that_no_namespace_can_have_is_an_error_and_not_proposed(
     file.write_text(file.read_text().replace("namespace: fraud-dev", "namespace: Fraud_Dev") + option)
     found = checked(tmp_path / "invalid" / "bad", tmp_path, monkeypatch)
     (finding,) = [each for each in found.findings if each.rule.id == "AGY107"]
-    message = "fraud-dev goes to the namespace 'Fraud_Dev', which no cluster can have: a lowercase RFC 1123"
+    message = "fraud-dev deploys to namespace 'Fraud_Dev', which is not a valid name: a lowercase RFC 1123"
     assert finding.sight.message.startswith(message), finding.sight.message
     assert (finding.sight.severity, finding.sight.mend) == (Severity.ERROR, None)
     assert "CreateNamespace" not in finding.sight.fix

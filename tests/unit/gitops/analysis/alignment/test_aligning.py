@@ -37,7 +37,7 @@ ROUTER = Cause(CauseKind.OTHER_CONTROLLER, "changed by router", manager="router"
 WEBHOOK = Cause(CauseKind.WEBHOOK, "set by an admission controller, regardless of Git")
 HAND = Cause(CauseKind.OTHER_CONTROLLER, "changed by hand", manager="kubectl-edit")
 MINE = Cause(CauseKind.YOUR_CHANGE, "changed in Git", "argosy app sync models")
-FIXED = Cause(CauseKind.IMMUTABLE, "cannot be changed while the object lives")
+FIXED = Cause(CauseKind.IMMUTABLE, "cannot be changed on an existing object")
 
 
 def application(**spec: Any) -> Any:

@@ -1,1 +1,1 @@
-"""Rules about what lives: a module a family. In: a live view. Out: sights. Never: asks a cluster."""
+"""Live rules, one module per topic. In: a live view. Out: violations. Never: asks a cluster."""

@@ -1,6 +1,7 @@
 """Live rules about ApplicationSets.
 
-In: a live view. Out: sights. Never: says that nobody expands one where workloads cannot be seen.
+In: a live view. Out: violations. Never: reports that no controller expands an ApplicationSet if workloads are not
+visible.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from argosy.gitops.analysis.violation import Place, Severity, Sight
 
 def _find_unexpanded(view: LiveView) -> Iterator[Sight]:
     for name in view.settings.unexpanded:
-        text = f"ApplicationSet/{name}: no controller expands it, so it makes no Applications"
+        text = f"ApplicationSet/{name}: no controller expands it, so it generates no Applications"
         fix = "commit its Applications to Git, or run Argo CD's applicationset controller"
         yield Sight(Place(f"ApplicationSet/{name}"), text, fix, f"ApplicationSet/{name}")
 
@@ -24,10 +25,10 @@ RULES: Final = (
     live_rule(
         "AGY520",
         Severity.ERROR,
-        "An ApplicationSet that nobody expands",
-        "It is stored and nothing comes of it: its Applications are neither made nor updated.",
-        "No workload in the control namespace is an applicationset controller that runs, and no controller has written"
-        " a status of the ApplicationSet. argosy does not run generators.",
+        "No controller expands an ApplicationSet",
+        "Its Applications are neither created nor updated.",
+        "No workload in the control namespace is a running applicationset controller, and no controller has written a"
+        " status of the ApplicationSet. argosy does not run generators.",
         "Commit the Applications to Git instead, or run Argo CD's applicationset controller.",
         _find_unexpanded,
     ),

@@ -1,6 +1,6 @@
-"""Live rules about the clusters that Applications go to: those that do not answer, and Secrets that do not let in.
+"""Live rules about destination clusters: unreachable clusters, and cluster Secrets that cannot be used.
 
-In: a live view. Out: sights. Never: blames a repository for what a cluster does not tell.
+In: a live view. Out: violations. Never: blames a repository for a failure of a cluster.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from argosy.gitops.analysis.live_view import LiveApp, LiveView
 from argosy.gitops.analysis.rule import live_rule
 from argosy.gitops.analysis.violation import Severity, Sight
 
-MOST: Final = 240  # letters of what is said
-UNREAD: Final = "Failed to load live state: "  # argo: so begins what it says of a cluster
+MOST: Final = 240  # characters of a quoted message
+UNREAD: Final = "Failed to load live state: "  # argo: prefix of messages about a cluster
 _CLUSTER: Final = re.compile(r"cluster (?P<name>.+?) \((?P<server>[^\s()]*)\): (?P<why>.*)", re.DOTALL)
 _SECRET: Final = re.compile(r" \(Secret (?P<secret>\S+)\)$")
 _UNKNOWN: Final = re.compile(r"there are no clusters with this name|error getting cluster by (server|name)")
@@ -24,7 +24,7 @@ _REFUSED: Final = re.compile(r"unauthori[sz]ed|forbidden|\b40[13]\b", re.IGNOREC
 
 
 def cluster_trouble(app: LiveApp) -> str:
-    """What is said of the cluster that it goes to; empty where that is not the trouble."""
+    """Return the message about the destination cluster; empty if the cluster is not the cause."""
     said = app.said("ComparisonError")
     if said.startswith(UNREAD):
         return said.removeprefix(UNREAD)
@@ -44,31 +44,31 @@ def _place(app: LiveApp) -> str:
 
 
 def _told(app: LiveApp, said: str, control: str) -> tuple[str, str]:
-    """What is wrong, and what to do about it."""
+    """Return the problem and the fix."""
     if _UNKNOWN.search(said):
-        way = "name one that is known: argosy cluster list; or make it known: argosy cluster add CONTEXT"
-        return f"cluster {_place(app)} is not known: {_short(said)}", way
+        way = "use a known cluster: argosy cluster list; or add it: argosy cluster add CONTEXT"
+        return f"cluster {_place(app)} is unknown: {_short(said)}", way
     named = _CLUSTER.match(said)
     name = named["name"] if named else _place(app)
     look = f"argosy cluster get {shlex.quote(name)}"
     if _UNMANAGED.search(said):
-        way = f"see which namespaces its Secret names: {look}; change them: argosy cluster set {shlex.quote(name)}"
-        return f"cluster {name} is not managed whole: {_short(said)}", f"{way} --namespace …"
+        way = f"see the namespaces in its Secret: {look}; change them: argosy cluster set {shlex.quote(name)}"
+        return f"cluster {name} is managed in some namespaces only: {_short(said)}", f"{way} --namespace …"
     if named is None:
-        return f"what lives in cluster {name} cannot be read: {_short(said)}", f"look at what is said, then at {look}"
+        return f"the live state of cluster {name} cannot be read: {_short(said)}", f"see: {look}"
     server = named["server"]
     why = named["why"].removeprefix(f"{server.partition('://')[2]}: ").removeprefix("cannot be reached: ")
     if secret := _SECRET.search(why):
-        lead = f"Secret {secret['secret']} of cluster {name} ({server}) does not let anybody in"
-        way = f"correct Secret {secret['secret']} in namespace {control}; see what it says: {look}"
+        lead = f"Secret {secret['secret']} of cluster {name} ({server}) cannot be used"
+        way = f"correct Secret {secret['secret']} in namespace {control}; see: {look}"
         return f"{lead}: {_short(_SECRET.sub('', why))}", way
     if "certificate" in why:
-        way = "name who signed it as caData of tlsClientConfig in its Secret, or add it anew with --upsert"
-        return f"cluster {name} ({server}) cannot be trusted: {_short(why)}", f"see it: {look}; then {way}"
+        way = "set its CA as caData of tlsClientConfig in its Secret, or add it again with --upsert"
+        return f"cluster {name} ({server}) has an untrusted certificate: {_short(why)}", f"see it: {look}; then {way}"
     if _REFUSED.search(why):
-        way = f"renew its credentials: argosy cluster rotate {shlex.quote(name)}; or add it anew with --upsert"
-        return f"cluster {name} ({server}) does not let anybody in: {_short(why)}", f"see it: {look}; then {way}"
-    return f"cluster {name} ({server}) cannot be reached: {_short(why)}", f"see whether it answers by now: {look}"
+        way = f"renew its credentials: argosy cluster rotate {shlex.quote(name)}; or add it again with --upsert"
+        return f"cluster {name} ({server}) rejects the credentials: {_short(why)}", f"see it: {look}; then {way}"
+    return f"cluster {name} ({server}) cannot be reached: {_short(why)}", f"check whether it responds now: {look}"
 
 
 def _short(said: str) -> str:
@@ -80,10 +80,10 @@ RULES: Final = (
     live_rule(
         "AGY519",
         Severity.ERROR,
-        "The cluster that an Application goes to cannot be used",
-        "What lives there is not known: nothing is compared or synced, and syncs wait until it answers.",
-        "The Application's condition names the cluster and what it said, or the Secret that does not let anybody in.",
-        "Ask the cluster: argosy cluster get NAME. Correct its Secret, or renew its token: argosy cluster rotate NAME.",
+        "The destination cluster cannot be used",
+        "Its live state is unknown: nothing is compared or synced, and syncs wait until it responds.",
+        "The Application's condition names the cluster and its error, or the Secret that cannot be used.",
+        "Check it: argosy cluster get NAME. Correct its Secret, or renew its token: argosy cluster rotate NAME.",
         _unusable,
     ),
 )

@@ -1,6 +1,6 @@
-"""Live rules about what differs: by others, by two owners, by a field that cannot be changed, by nobody's sync.
+"""Live rules about drift: other writers, shared objects, immutable fields, missing and failed syncs.
 
-In: a live view. Out: sights. Never: calls something drift that only a controller without rights has not read.
+In: a live view. Out: violations. Never: reports drift that only results from missing read permissions.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from argosy.gitops.status.hold import read_hold
 from argosy.kube.names import ResourceKey
 
 BY_OTHERS: Final = (CauseKind.WEBHOOK, CauseKind.OTHER_CONTROLLER, CauseKind.DEFAULTING)
-_MOST: Final = 3  # fields that are named
+_MOST: Final = 3  # fields named in a message
 _SHARED: Final = re.compile(r"^(?P<what>\S+/\S+) is part of applications (?P<one>\S+) and (?P<other>\S+)$")
-_POLLING: Final = 180.0  # argo: seconds after which a host is asked again, with what is added by chance
+_POLLING: Final = 180.0  # argo: seconds between polls of a Git server, including jitter
 _FAILED: Final = (Progress.FAILED, Progress.ERROR)
 
 
 def is_of_others(cause: Cause) -> bool:
-    """What people changed by hand is theirs to explain, not a controller's."""
+    """True if a controller, webhook or default set the field; changes made by hand are excluded."""
     return cause.kind in BY_OTHERS and not is_by_hand(cause.manager)
 
 
 def is_acceptable(app: LiveApp) -> bool:
-    """OutOfSync by nothing but what others own: the cluster works as it should."""
+    """True if OutOfSync only in fields that others own: the cluster works as it should."""
     return bool(app.sync == "OutOfSync" and app.fields and all(is_of_others(each.cause) for each in app.fields))
 
 
@@ -43,13 +43,15 @@ def _by_others(view: LiveView) -> Iterator[Sight]:
         told = in_short(app.fields)
         more = f" and {len(told) - _MOST} more" if len(told) > _MOST else ""
         state = "acceptable: " if app.health == "Healthy" else ""
-        fix = f"silence it with the smallest ignore rule: argosy align {app.name}"
+        fix = f"ignore the fields with the narrowest rule: argosy align {app.name}"
         first = app.fields[0].key
         yield app.sight(f"{state}{'; '.join(told[:_MOST])}{more}", fix, subject=f"{first.kind}/{first.name}")
 
 
 def in_short(fields: Sequence[Differs]) -> list[str]:
-    """`Route/one, Route/two: spec.host, spec.tls set by openshift-router (4 fields)`: what is alike is told once."""
+    """Summarize equal differences once: `Route/one, Route/two: spec.host, spec.tls set by openshift-router (4
+    fields)`.
+    """
     objects: dict[ResourceKey, list[Differs]] = defaultdict(list)
     for each in fields:
         objects[each.key].append(each)
@@ -72,20 +74,20 @@ def _by(causes: Sequence[Cause]) -> str:
     if managers:
         return f"set by {', '.join(name for name, _ in managers.most_common(2))}"
     kinds = {each.kind for each in causes}
-    return "filled in by a default" if kinds == {CauseKind.DEFAULTING} else "set by admission"
+    return "set by a default" if kinds == {CauseKind.DEFAULTING} else "set by an admission controller"
 
 
 def _immutable(view: LiveView) -> Iterator[Sight]:
-    """argo: a SyncError, or the last sync's own words about an object."""
+    """argo: uses a SyncError, or the last sync's message about an object."""
     for app in view.apps:
         if not has_failed(app) and not app.said("SyncError"):
             continue
         for name, message in _refusals(app):
             field = next(iter(refused_fields(message)), "a field")
-            text = f"{name}: {field} changed, and cannot be changed while the object lives (immutable)"
+            text = f"{name}: {field} changed, but cannot be changed on an existing object (immutable)"
             fix = (
-                "first look whether Kustomize writes labels into selectors (includeSelectors: true, commonLabels) and"
-                " take that back; else have it made anew, which interrupts it: argosy app sync"
+                "first check whether Kustomize writes labels into selectors (includeSelectors: true, commonLabels) and"
+                " revert that; else recreate it, which interrupts it: argosy app sync"
                 f" {app.name} --force --replace --resource {_chosen(app, name)}"
             )
             yield app.sight(text, fix, subject=name, field=field)
@@ -108,13 +110,13 @@ def _chosen(app: LiveApp, name: str) -> str:
 
 
 def has_failed(app: LiveApp) -> bool:
-    """Its last operation; one that is followed by a good state is history."""
+    """True if the last operation failed; one that is followed by Synced is history."""
     state = app.app.state
     return state is not None and state.progress in _FAILED and app.sync != "Synced"
 
 
 def _failed(view: LiveView) -> Iterator[Sight]:
-    """What failed otherwise, with the first object that says why."""
+    """Report other failed syncs, with the first object that has an error."""
     for app in view.apps:
         state = app.app.state
         if state is None or not has_failed(app) or _refusals(app):
@@ -122,7 +124,7 @@ def _failed(view: LiveView) -> Iterator[Sight]:
         bad = [each for each in state.results if (each.progress if each.hook else each.outcome) in _WORDS]
         told = f"{bad[0].key.kind}/{bad[0].key.name}: {bad[0].message}" if bad else state.message
         what = f"the sync of {state.revision[:7] or 'its revision'} failed: {told}"
-        yield app.sight(what, f"correct what it names, then: argosy app sync {app.name}")
+        yield app.sight(what, f"fix the reported object, then: argosy app sync {app.name}")
 
 
 _WORDS: Final = ("SyncFailed", "Failed", "Error")
@@ -137,12 +139,12 @@ def _shared(view: LiveView) -> Iterator[Sight]:
             other = next((each for each in (match["other"], match["one"]) if each != app.name), "") if match else ""
             more = f" and {len(said) - 1} more" if len(said) > 1 else ""
             text = f"SharedResourceWarning with {other}: {what}{more}" if match else f"SharedResourceWarning: {message}"
-            fix = "informational: nothing fails by it; let one Application make it if both ask for different things"
+            fix = "informational: nothing fails; declare it in one Application only if the manifests differ"
             yield app.sight(text, fix, subject=what)
 
 
 def _unsynced(view: LiveView) -> Iterator[Sight]:
-    """Manual: expected, and a person's turn. Automated: why it does not act."""
+    """Report OutOfSync Applications. Manual sync: expected, a person must act. Automated: why it does not sync."""
     for app in view.apps:
         if app.sync != "OutOfSync" or app.is_busy or has_failed(app) or is_acceptable(app) or app.said("SyncError"):
             continue
@@ -154,35 +156,35 @@ def _unsynced(view: LiveView) -> Iterator[Sight]:
             yield _edited(app, hands)
         elif (back := app.rollback) is not None:
             held = f"; then end the hold: argosy app release {app.name}" if hold is not None else ""
-            fix = f"mend it in Git, and look before you sync: argosy app diff {app.name}{held}"
+            fix = f"fix it in Git, and check before you sync: argosy app diff {app.name}{held}"
             yield app.sight(f"{what}: it was {back}", fix, severity=Severity.INFO)
         elif not app.is_automated:
-            text = f"{what}; expected: it is synced by hand, and nobody has since"
-            text = f"{what}; it is synced by hand, and was not compared from here" if app.fields is None else text
-            text = f"never synced, {count} to make; expected: it is synced by hand" if is_new else text
-            fix = f"look at the changes, then: argosy app diff {app.name}; argosy app sync {app.name}"
+            text = f"{what}; expected: it is synced manually, and was not synced since"
+            text = f"{what}; it is synced manually, and was not compared" if app.fields is None else text
+            text = f"never synced, {count} to create; expected: it is synced manually" if is_new else text
+            fix = f"review the changes, then: argosy app diff {app.name}; argosy app sync {app.name}"
             yield app.sight(text, fix, severity=Severity.INFO)
         elif hold is not None:
             who = f" by {hold.by}" if hold.by else ""
             text = f"{what}, and its automated sync is held{who}{f': {hold.reason}' if hold.reason else ''}"
             yield app.sight(text, f"end the hold: argosy app release {app.name}", severity=Severity.INFO)
         elif (since := _waited(view, app)) is not None:
-            text = f"{what}, and its automated sync has not begun for {int(since)} s"
+            text = f"{what}, and its automated sync has not started for {int(since)} s"
             fix = (
-                "see whether spec.syncPolicy.automated is what you mean (selfHeal for changes in the cluster, prune for"
-                f" what Git has no more), whether Argo CD polls Git, and try by hand: argosy app sync {app.name}"
+                "check spec.syncPolicy.automated (selfHeal for changes in the cluster, prune for objects removed from"
+                f" Git) and whether Argo CD polls Git, and try a manual sync: argosy app sync {app.name}"
             )
             yield app.sight(text, fix)
 
 
 def _edited(app: LiveApp, hands: Sequence[Differs]) -> Sight:
-    """Drift, however it is synced; what Git has changed since then waits beside it."""
-    why = "self heal is off" if app.is_automated else "no automated sync puts it back"
+    """Report drift by hand for any sync policy; pending changes in Git are mentioned."""
+    why = "self-heal is off" if app.is_automated else "no automated sync reverts it"
     told = "; ".join(in_short(hands)[:_MOST])
     count = _by_git(app)
     more = f"; Git has changed {count} more field{'' if count == 1 else 's'}" if count else ""
-    fix = f"restore it: argosy app sync {app.name}; or write the change into Git"
-    return app.sight(f"changed by hand, and {why}: {told}{more}", fix, severity=Severity.WARNING)
+    fix = f"restore it: argosy app sync {app.name}; or commit the change to Git"
+    return app.sight(f"changed by hand, but {why}: {told}{more}", fix, severity=Severity.WARNING)
 
 
 def _by_git(app: LiveApp) -> int:
@@ -190,7 +192,7 @@ def _by_git(app: LiveApp) -> int:
 
 
 def by_hand(app: LiveApp) -> list[Differs]:
-    """What people changed in the cluster; what only lives by a tool of theirs since Git changed is Git's change."""
+    """Return fields that people changed in the cluster; a field that Git changed since then is Git's change."""
     found = [each for each in app.fields or () if each.cause.kind is CauseKind.OTHER_CONTROLLER]
     return [each for each in found if is_by_hand(each.cause.manager)]
 
@@ -201,9 +203,9 @@ def _heals(app: LiveApp) -> bool:
 
 
 def _waited(view: LiveView, app: LiveApp) -> float | None:
-    """How long nothing happened although an automated sync should have; None where it need not, or may still come.
+    """Return for how long a due automated sync has not started; None if none is due, or it may still start.
 
-    argo: it syncs a revision once; changes in the cluster are its business with selfHeal only.
+    argo: it syncs a revision once; changes in the cluster are reverted with selfHeal only.
     """
     automated, state = app.app.policy.automated, app.app.state
     if automated is None or app.fields is None:
@@ -218,50 +220,50 @@ RULES: Final = (
     live_rule(
         "AGY501",
         Severity.WARNING,
-        "OutOfSync only by fields that others own",
-        "Nothing is wrong in the cluster, but the Application never becomes Synced, and real drift hides in the noise.",
+        "OutOfSync only in fields that others own",
+        "Nothing is wrong in the cluster, but the Application never becomes Synced, and real drift is hard to see.",
         "Each differing field has a cause, found from managedFields and by a dry run: a default, admission, or a"
-        " controller. Where a person or Git has changed a single field, this is not said.",
-        "Add the smallest ignore rule for these fields; `argosy align` writes it and proves that it is enough.",
+        " controller. If a person or Git changed any field, this is not reported.",
+        "Add the narrowest ignore rule for these fields; `argosy align` writes it and proves that it is sufficient.",
         _by_others,
     ),
     live_rule(
         "AGY510",
         Severity.ERROR,
-        "A sync fails on a field that cannot be changed",
-        "Each sync fails the same way; nothing after it is applied.",
-        "The API server refused the change of this very field in the last sync: field is immutable.",
-        "Undo the change in Git; Kustomize's includeSelectors is the usual cause. Else have the object made anew"
-        " (Force=true,Replace=true): replacing alone is not enough.",
+        "A sync fails on an immutable field",
+        "Each sync fails in the same way; later objects are not applied.",
+        "The API server rejected the change of this field in the last sync: field is immutable.",
+        "Revert the change in Git; Kustomize's includeSelectors is the usual cause. Else recreate the object"
+        " (Force=true,Replace=true): Replace=true alone is not enough.",
         _immutable,
     ),
     live_rule(
         "AGY511",
         Severity.INFO,
-        "Two Applications have one object",
-        "Whoever syncs last wins. As long as both ask for the same, nothing fails: a warning, no failure.",
-        "Argo CD says so in a condition of the Application: both have it among what they manage.",
-        "Let one Application make it.",
+        "Two Applications manage one object",
+        "The last sync wins. As long as both manifests are equal, nothing fails.",
+        "Argo CD reports it in a condition of the Application: both manage the object.",
+        "Declare it in one Application only.",
         _shared,
     ),
     live_rule(
         "AGY515",
         Severity.WARNING,
-        "OutOfSync, and nobody syncs",
-        "What Git asks for is not in the cluster.",
-        "The Application says OutOfSync and no operation runs. managedFields name the tool of a person: then somebody"
-        " changed it by hand. Else, without automated sync, that is expected, and only for your information; with it, a"
-        " change of Git has waited longer than Argo CD polls.",
-        "Sync it by hand; then look at the sync policy, at holds and at how often Git is polled.",
+        "OutOfSync, and no sync runs",
+        "The cluster does not have the state in Git.",
+        "The Application is OutOfSync and no operation runs. If managedFields name a tool of people, a person changed"
+        " it. Else, without automated sync, that is expected, and only information; with it, a change in Git has waited"
+        " longer than Argo CD's polling interval.",
+        "Sync it manually; then check the sync policy, holds and the polling interval.",
         _unsynced,
     ),
     live_rule(
         "AGY517",
         Severity.ERROR,
         "The last sync failed",
-        "What Git asks for is in the cluster only in part.",
-        "The Application's operationState says so, and it has not become Synced since.",
-        "Correct what the message names, and sync again.",
+        "The cluster has the state in Git only in part.",
+        "The Application's operationState reports it, and it has not become Synced since.",
+        "Fix the object in the message, and sync again.",
         _failed,
     ),
 )

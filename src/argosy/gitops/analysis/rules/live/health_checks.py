@@ -1,6 +1,6 @@
-"""Live rules about health checks: kinds that are ready and not called so, waves that do not wait, old failures.
+"""Live rules about health checks: wrong health, waves that do not wait, old failures.
 
-In: a live view. Out: sights. Never: advises a check that is there and works.
+In: a live view. Out: violations. Never: recommends a check that exists and works.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ def _key(kind: GroupKind) -> str:
     return f"{PREFIX}{kind.group}_{kind.kind}" if kind.group else f"{PREFIX}{kind.kind}"
 
 
-# -- ready, and not called so -----------------------------------------------------------------------------------------
+# -- ready, but not Healthy ------------------------------------------------------------------------------------------
 
 
 def ready_rows(view: LiveView, app: LiveApp) -> list[tuple[LiveRow, str]]:
-    """Models and notebook jobs that say of themselves that they are done, each with its words."""
+    """Return models and notebook jobs whose own status says that they are done, each with that status."""
     found = []
     for row in app.rows:
         live = view.by_key.get(row.key)
@@ -47,7 +47,7 @@ def ready_rows(view: LiveView, app: LiveApp) -> list[tuple[LiveRow, str]]:
 
 
 def _is_only_waiting(view: LiveView, app: LiveApp) -> bool:
-    """Progressing, with nothing left that is: every model and notebook job is done, and no other object is ill."""
+    """True if Progressing although every model and notebook job is done and no other object is unhealthy."""
     mine = [row for row in app.rows if row.key.group_kind in (MODEL, NOTEBOOK)]
     done = {row.key for row, _ in ready_rows(view, app)}
     others = [row for row in app.rows if row not in mine]
@@ -62,30 +62,30 @@ def _misjudged(view: LiveView) -> Iterator[Sight]:
             told = _chain(view.settings, row.key.group_kind)
             if told is not None:
                 text, fix = told
-                more = f"; where its phase is wrong: {_LOGS}" if row.key.group_kind == NOTEBOOK else ""
-                lead = f"{row.name}: {words}, and Argo CD says Progressing"
+                more = f"; if its phase is wrong: {_LOGS}" if row.key.group_kind == NOTEBOOK else ""
+                lead = f"{row.name}: {words}, but Argo CD shows Progressing"
                 yield app.sight(f"{lead}: {text}", fix + more, subject=row.name)
     yield from _unseen(view)
 
 
 def _chain(settings: SettingsView, kind: GroupKind) -> tuple[str, str] | None:
-    """CR entry, ConfigMap key, refresh, browser: the first that is missing. None where somebody else tells of it."""
+    """Check CR entry, ConfigMap key, refresh, browser; return the first that is missing. None if AGY508 reports it."""
     key = _key(kind)
     if key in settings.unpropagated:
-        return None  # the operator's matter
+        return None  # AGY508 reports the operator
     if settings.owner and kind not in settings.asked and key not in (settings.data or {}) and not settings.is_engine:
         text = f"no health check for {kind.kind} in ArgoCD CR {settings.owner}"
-        return text, f"bring it in: argosy health apply --kinds {kind.kind}"
+        return text, f"install it: argosy health apply --kinds {kind.kind}"
     if not settings.owner and settings.data is not None and key not in settings.data and not settings.is_engine:
-        return f"no health check for {kind.kind} in argocd-cm", f"bring it in: argosy health apply --kinds {kind.kind}"
+        return f"no health check for {kind.kind} in argocd-cm", f"install it: argosy health apply --kinds {kind.kind}"
     where = "in ArgoCD CR and in ConfigMap" if settings.owner else "in ConfigMap" if settings.data else "not readable"
-    text = f"the health check is {where}" if not settings.is_engine else "what is shown is old"
+    text = f"the health check is {where}" if not settings.is_engine else "the shown health is outdated"
     text += f"; the application controller logs: {settings.errors[-1]}" if settings.errors else ""
-    return text, f"{REFRESH}, as argosy doctor --fix does; {BROWSER}"
+    return text, f"{REFRESH}, or run argosy doctor --fix; {BROWSER}"
 
 
 def _unseen(view: LiveView) -> Iterator[Sight]:
-    """Health that is not shown at all."""
+    """Report health that is not shown."""
     settings = view.settings
     apps = [app for app in view.apps if any(row.key.group_kind == NOTEBOOK for row in app.rows)]
     if not apps or settings.is_engine or NOTEBOOK in settings.judged or NOTEBOOK_KEY in settings.unpropagated:
@@ -93,14 +93,14 @@ def _unseen(view: LiveView) -> Iterator[Sight]:
     if not settings.is_there:
         text = f"{_UNSHOWN}: ConfigMap argocd-cm does not exist in {settings.namespace}"
     elif settings.data is None:
-        return  # nobody may read it
+        return  # no permission to read it
     else:
         text = f"{_UNSHOWN}: argocd-cm has no key {NOTEBOOK_KEY}"
         wrong = [key for key in settings.data if "notebookvalidationjob" in key.lower() and key.startswith("resource.")]
         if wrong:
             text = f"{_UNSHOWN}: the key {wrong[0]} is not spelled {NOTEBOOK_KEY}"
     fix = (
-        "bring the check in: argosy health apply --kinds NotebookValidationJob; if nothing shows after a minute:"
+        "install the check: argosy health apply --kinds NotebookValidationJob; if nothing is shown after a minute:"
         f" kubectl logs -n {settings.namespace} -l app.kubernetes.io/name=argocd-server,"
         f" kubectl rollout restart deployment argocd-server -n {settings.namespace}"
     )
@@ -122,18 +122,18 @@ def _unwaited(view: LiveView) -> Iterator[Sight]:
             where = job.key.namespace or app.app.destination.namespace
             after = min((row for row in later if row.wave > job.wave), key=lambda row: row.wave)
             text = (
-                f"wave {after.wave} ({after.name}) does not wait for {job.name} of wave {job.wave}: without a health"
-                " check a sync waits until the object is created, not until its notebook has run"
+                f"wave {after.wave} ({after.name}) does not wait for {job.name} in wave {job.wave}: without a health"
+                " check a sync waits only until the object is created, not until its notebook has run"
             )
             fix = (
-                "bring the check in: argosy health apply --kinds NotebookValidationJob; or put a Job with hook: Sync"
+                "install the check: argosy health apply --kinds NotebookValidationJob; or put a Job with hook: Sync"
                 f" before it: argosy generate wait-for-notebook --name {job.key.name} --block-wave {after.wave}"
                 f" -n {where}"
             )
             yield app.sight(text, fix, subject=job.name)
 
 
-# -- failures of before -----------------------------------------------------------------------------------------------
+# -- old failures --------------------------------------------------------------------------------------------------
 
 
 def _old_failures(view: LiveView) -> Iterator[Sight]:
@@ -149,11 +149,11 @@ def _old_failures(view: LiveView) -> Iterator[Sight]:
         done = sum(phase == "Succeeded" for phase in phases.values())
         automated = app.app.policy.automated
         heals = automated is not None and automated.is_on and automated.self_heal
-        again = "Argo CD makes it again by itself" if heals else f"then sync it: argosy app sync {app.name}"
-        text = f"Degraded by notebook jobs that Failed: {names}; {done} Succeeded"
+        again = "Argo CD recreates it automatically" if heals else f"then sync it: argosy app sync {app.name}"
+        text = f"Degraded because notebook jobs Failed: {names}; {done} Succeeded"
         fix = (
-            f"correct the notebook (argosy notebook logs {failed[0].key.name}); take the job out of Git where it is"
-            f" old; or have it run anew: kubectl delete notebookvalidationjob {failed[0].key.name} -n {namespace};"
+            f"fix the notebook (argosy notebook logs {failed[0].key.name}); remove the job from Git if it is"
+            f" old; or run it again: kubectl delete notebookvalidationjob {failed[0].key.name} -n {namespace};"
             f" {again}"
         )
         yield app.sight(text, fix, subject=failed[0].name)
@@ -167,21 +167,21 @@ RULES: Final = (
     live_rule(
         "AGY512",
         Severity.WARNING,
-        "Ready, and Argo CD does not say so",
-        "The Application stays Progressing, or shows no health, though everything works: later waves wait for ever.",
-        "The object says of itself that it is ready or has succeeded, and nothing else of the Application is ill. Which"
-        " link is missing is read in order: entry of the ArgoCD resource, key of argocd-cm, refresh.",
-        "Bring the health check in; where it is there, refresh the Application hard, and then the browser.",
+        "Ready, but not shown as Healthy",
+        "The Application stays Progressing, or shows no health, although everything works: later waves wait forever.",
+        "The object's own status says that it is ready or has succeeded, and nothing else of the Application is"
+        " unhealthy. The missing link is searched in order: entry of the ArgoCD resource, key of argocd-cm, refresh.",
+        "Install the health check; if it is installed, hard-refresh the Application, then the browser.",
         _misjudged,
     ),
     live_rule(
         "AGY513",
         Severity.WARNING,
         "A wave does not wait for a notebook",
-        "What the notebook should have made is used before it is there.",
-        "No health check for the kind is in argocd-cm, and Argo CD has none of its own: then an object is done as soon"
-        " as it is created. With the check, Argo CD waits for Succeeded and fails the sync on Failed.",
-        "Bring the health check in, or generate a Job that waits, as a Sync hook: a PreSync hook would wait for ever.",
+        "The notebook's result is used before it exists.",
+        "No health check for the kind is in argocd-cm, and Argo CD has no built-in one: then an object counts as done"
+        " once it is created. With the check, Argo CD waits for Succeeded and fails the sync on Failed.",
+        "Install the health check, or generate a Job that waits, as a Sync hook: a PreSync hook would wait forever.",
         _unwaited,
     ),
     live_rule(
@@ -190,8 +190,8 @@ RULES: Final = (
         "Old notebook jobs keep an Application Degraded",
         "The Application stays Degraded although the notebooks that matter succeeded.",
         "The jobs that the Application manages were read: some have Failed, others Succeeded.",
-        "Correct the notebook, take the job out of Git, or delete it so that it runs anew. Argo CD makes it again only"
-        " with automated sync and selfHeal; else sync by hand.",
+        "Fix the notebook, remove the job from Git, or delete it so that it runs again. Argo CD recreates it only with"
+        " automated sync and selfHeal; else sync manually.",
         _old_failures,
     ),
 )

@@ -1,6 +1,6 @@
-"""Live rules about how people sign in.
+"""Live rules about single sign-on.
 
-In: a live view. Out: sights. Never: a value of a Secret.
+In: a live view. Out: violations. Never: a value of a Secret.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ RULES: Final = (
     live_rule(
         "AGY523",
         Severity.ERROR,
-        "SSO that cannot be used",
-        "Nobody can sign in by the identity provider: the login page has no button for it.",
+        "SSO cannot be used",
+        "Nobody can log in with the identity provider: the login page has no button for it.",
         "oidc.config of argocd-cm is read as the server reads it, with the keys of Secrets that it refers to.",
         "Correct oidc.config of argocd-cm, or add the key to the Secret.",
         _find_unusable_sso,

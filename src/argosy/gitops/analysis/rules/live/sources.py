@@ -1,6 +1,6 @@
-"""Live rules about where manifests come from: repositories, branches, folders, and who defines an Application.
+"""Live rules about sources: repositories, branches, folders, and who declares an Application.
 
-In: a live view. Out: sights. Never: the address of a repository with a password in it.
+In: a live view. Out: violations. Never: a repository URL with a password.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from argosy.gitops.analysis.rules.live.destinations import cluster_trouble
 from argosy.gitops.analysis.violation import Severity, Sight
 
 LABEL: Final = "argocd.argoproj.io/secret-type=repository"
-# argo, git: what is said where a host does not let somebody in
+# argo, git: messages of Git servers that reject credentials
 _REFUSED: Final = re.compile(
     r"authentication (required|failed)|invalid (username|credentials)|could not read Username|"
     r"permission denied|access denied|unable to authenticate|authorization failed|"
@@ -44,11 +44,11 @@ _EXHAUSTED: Final = re.compile(
     r"^(?P<what>.*?); render (?P<how>timed out|ran out of memory) \((?P<times>\w+) time\); next try (?P<at>[\d:]+) UTC",
     re.DOTALL,
 )
-JQ_FIELD, RENDER_FIELD = "spec.ignoreDifferences", "spec.source"  # where the trouble is, if no branch is to blame
+JQ_FIELD, RENDER_FIELD = "spec.ignoreDifferences", "spec.source"  # fields to report if no branch is the cause
 
 
 def source_trouble(message: str) -> str:
-    """`refused`, `away`, or empty where the repository is not the trouble."""
+    """Return `refused`, `away`, or empty if the repository is not the cause."""
     if _REFUSED.search(message):
         return "refused"
     return "away" if _AWAY.search(message) else ""
@@ -69,23 +69,23 @@ def _unreachable(view: LiveView) -> Iterator[Sight]:
             continue
         url = _CREDENTIALS.sub("", app.app.sources[0].repo_url)
         secret = _secret(view, url)
-        lead = f"Git at {url} " + ("does not accept the credentials" if trouble == "refused" else "cannot be reached")
+        lead = f"Git at {url} " + ("rejects the credentials" if trouble == "refused" else "cannot be reached")
         if view.repositories is None:
-            text, fix = f"{lead} (which Secret it uses cannot be read here)", f"see the Secrets labelled {LABEL}"
+            text, fix = f"{lead} (no permission to read its Secret)", f"check the Secrets labelled {LABEL}"
         elif secret is not None:
             fault = f", which {secret.fault}" if secret.fault else ""
             text = f"{lead} of Secret {secret.name}{fault}" if trouble == "refused" else f"{lead}; Secret {secret.name}"
             fix = f"put valid credentials into Secret {secret.name}"
         else:
-            text = f"{lead}, and no repository Secret is for it" if trouble == "refused" else lead
+            text = f"{lead}, and it has no repository Secret" if trouble == "refused" else lead
             fix = f"create a Secret labelled {LABEL} with the keys type: git and url: {url}, and its credentials"
         if trouble == "away":
-            fix = "see whether the host answers from inside of the cluster (DNS, proxy, certificate)"
+            fix = "check whether the host responds from inside the cluster (DNS, proxy, certificate)"
         yield app.sight(f"{text}: {_short(said)}", fix, subject=url)
 
 
 def _secret(view: LiveView, url: str) -> RepositorySecret | None:
-    """The one for this address, else the template with the longest beginning of it."""
+    """Find the Secret for this URL, else the credential template with the longest matching prefix."""
     plain = url.removesuffix(".git").rstrip("/").lower()
     found = [each for each in view.repositories or () if _plain(each) == plain and not each.is_template]
     above = [each for each in view.repositories or () if each.is_template and plain.startswith(_plain(each))]
@@ -102,23 +102,25 @@ def _short(said: str) -> str:
 
 
 def _bad_expressions(view: LiveView, app: LiveApp) -> Iterator[Sight]:
-    """One sight for each jq expression that cannot be used: which one, and where it is written."""
+    """Report each invalid jq expression and where it is written."""
     for message in (message for kind, message in app.conditions if kind == "ComparisonError"):
         if (match := _JQ.match(message)) is None:
             continue
         shown, why = match["shown"], message[match.start("why") :]
         field, place, edit = _find_expression(view, app, shown)
-        text = f"the jq expression {shown}{place} cannot be used: {_short(why)}"
-        yield app.sight(text, f"correct the expression: {edit}; try it before: argosy app diff {app.name}", field=field)
+        text = f"the jq expression {shown}{place} is invalid: {_short(why)}"
+        yield app.sight(text, f"correct the expression: {edit}; test it first: argosy app diff {app.name}", field=field)
 
 
 def _find_expression(view: LiveView, app: LiveApp, shown: str) -> tuple[str, str, str]:
-    """The field, the words for people, and the command to edit it. `shown` is the expression in quotes, perhaps cut."""
+    """Return the field, its description, and the command to edit it. `shown` is the quoted expression, maybe
+    truncated.
+    """
     for number, rule in enumerate(app.app.ignored):
         for place, expression in enumerate(rule.jq_paths):
             if repr(expression).startswith(shown):
                 field = f"{JQ_FIELD}[{number}].jqPathExpressions[{place}]"
-                return field, f" in {field}", f"argosy app edit {app.name}, or in Git if another Application makes it"
+                return field, f" in {field}", f"argosy app edit {app.name}, or in Git if another Application manages it"
     text = shown.strip("'\"")
     edit = f"argosy kubectl edit configmap/argocd-cm -n {view.settings.namespace or 'argocd'}"
     for key, value in (view.settings.data or {}).items():
@@ -128,13 +130,13 @@ def _find_expression(view: LiveView, app: LiveApp, shown: str) -> tuple[str, str
 
 
 def _exhausted(app: LiveApp, match: re.Match[str]) -> Sight:
-    text = f"its render {match['how']} ({match['times']} time): {_short(match['what'])}; next try {match['at']} UTC"
-    fix = f"make the source smaller or simpler, push it, and try at once: argosy app get {app.name} --hard-refresh"
+    text = f"its render {match['how']} ({match['times']} time): {_short(match['what'])}; next retry {match['at']} UTC"
+    fix = f"make the source smaller or simpler, push it, and retry now: argosy app get {app.name} --hard-refresh"
     return app.sight(text, fix, field=RENDER_FIELD)
 
 
 def _unmade(view: LiveView) -> Iterator[Sight]:
-    """argo: ComparisonError means that manifests could not be made; the ref and the path are looked at first."""
+    """argo: ComparisonError means that rendering failed; ref and path are checked first."""
     for app in view.apps:
         yield from _bad_expressions(view, app)
     for app, said in _broken(view):
@@ -149,21 +151,21 @@ def _unmade(view: LiveView) -> Iterator[Sight]:
         branch = app.default_branch
         is_lost = _REF.search(said)
         if not app.said("ComparisonError"):
-            text = f"the Application itself is wrong: {_short(said)}"
-            fix = "correct its spec, or what its project allows"
+            text = f"the Application's spec is invalid: {_short(said)}"
+            fix = "correct its spec, or its project"
         elif stale and branch:
-            what = f"targetRevision {ref} is not in the repository" if is_lost else f"targetRevision {ref}: "
-            text = f"{what}{'' if is_lost else _what(said, path)}; {branch} can be rendered"
+            what = f"targetRevision {ref} does not exist in the repository" if is_lost else f"targetRevision {ref}: "
+            text = f"{what}{'' if is_lost else _what(said, path)}; {branch} renders"
             fix = f"follow {branch}: argosy align {app.name}, or argosy app set {app.name} --revision {branch}"
         elif is_lost:
-            text = f"targetRevision {ref} is not in the repository: {_short(said)}"
-            fix = "name a branch or tag that is there, or push it"
+            text = f"targetRevision {ref} does not exist in the repository: {_short(said)}"
+            fix = "use an existing branch or tag, or push it"
         elif path and _PATH.search(said):
             text = f"targetRevision {ref}: {_what(said, path)}"
             fix = f"commit the folder {path} to {ref or 'the default branch'}, or follow a branch that has it"
         else:
-            text = f"manifests cannot be made: {_short(said)}"
-            fix = f"look at targetRevision and path, then at what is said: argosy app manifests {app.name}"
+            text = f"manifests cannot be rendered: {_short(said)}"
+            fix = f"check targetRevision and path, then the error: argosy app manifests {app.name}"
         yield app.sight(text, fix, field="spec.source.targetRevision")
 
 
@@ -184,8 +186,8 @@ def _definitions(view: LiveView) -> Iterator[Sight]:
         ref, branch = parent.app.sources[0].ref, parent.default_branch
         is_first = app is next(each for each in view.apps if each.parent == parent.name)
         if is_first and branch and ref.removeprefix("refs/heads/") not in (branch, "HEAD", ""):
-            text = f"it makes {_counted(view, parent)} from {ref}, not from {branch}: their definitions are stale"
-            fix = f"let {parent.name} follow {branch}, sync it first, wait 30 to 60 s, then sync the others"
+            text = f"it creates {_counted(view, parent)} from {ref}, not from {branch}: their manifests are stale"
+            fix = f"set {parent.name} to follow {branch}, sync it first, wait 30 to 60 s, then sync the others"
             yield parent.sight(text, fix, field="spec.source.targetRevision", severity=Severity.WARNING)
 
 
@@ -195,7 +197,7 @@ def _counted(view: LiveView, parent: LiveApp) -> str:
 
 
 def _twice(view: LiveView) -> Iterator[Sight]:
-    """Two Applications that both have the same Application among what they make."""
+    """Report an Application that two other Applications manage."""
     makers: dict[tuple[str, str], list[LiveApp]] = defaultdict(list)
     for app in view.apps:
         for row in app.rows:
@@ -204,40 +206,40 @@ def _twice(view: LiveView) -> Iterator[Sight]:
     for (_, name), found in makers.items():
         if len(found) > 1:
             names = " and ".join(each.name for each in found)
-            text = f"Application {name} is defined twice: {names} both make it, and each undoes the other's"
-            yield found[0].sight(text, f"keep one definition of {name}", subject=f"Application/{name}")
+            text = f"Application {name} is declared twice: {names} both manage it, and each reverts the other's changes"
+            yield found[0].sight(text, f"declare {name} only once", subject=f"Application/{name}")
 
 
 RULES: Final = (
     live_rule(
         "AGY505",
         Severity.ERROR,
-        "A Git repository does not let Argo CD in, or cannot be reached",
-        "Nothing of the Application is compared or synced; the cluster keeps what it has.",
-        "Argo CD's ComparisonError has the words of the host or of the network; the Secret is the one that is labelled"
-        " for this address.",
-        "Correct the Secret, or create one that is labelled argocd.argoproj.io/secret-type=repository and has the keys"
-        " type and url beside the credentials.",
+        "A Git repository rejects the credentials, or cannot be reached",
+        "The Application is neither compared nor synced; the cluster keeps its objects.",
+        "Argo CD's ComparisonError has the error of the Git server or the network; the Secret is the one labelled for"
+        " this URL.",
+        "Correct the Secret, or create one with the label argocd.argoproj.io/secret-type=repository and the keys type"
+        " and url beside the credentials.",
         _unreachable,
     ),
     live_rule(
         "AGY509",
         Severity.ERROR,
-        "Manifests cannot be made",
+        "Manifests cannot be rendered",
         "Argo CD shows a ComparisonError: nothing is compared or synced.",
-        "Argo CD says so in a condition; where another branch is advised, it was rendered here and can be.",
-        "Do what the finding says: correct a jq expression of ignoreDifferences, make a source smaller whose render"
-        " timed out, or look at targetRevision and path: a branch that was merged and deleted, or lacks the folder.",
+        "Argo CD reports it in a condition; if another branch is recommended, it was rendered here successfully.",
+        "Follow the finding: correct a jq expression of ignoreDifferences, make a source smaller whose render timed"
+        " out, or check targetRevision and path: a branch that was merged and deleted, or does not have the folder.",
         _unmade,
     ),
     live_rule(
         "AGY516",
         Severity.ERROR,
-        "An Application is defined twice, or from another branch than it should be",
-        "Two parents undo each other's definition; a root on another branch keeps definitions stale.",
-        "Both Applications list the same Application among what they manage; or the root's branch is not the default"
-        " branch of its repository.",
-        "Keep one definition. Let the root follow the default branch; sync the root first, then the others.",
+        "An Application is declared twice, or on the wrong branch",
+        "Two parents revert each other's changes; a root on another branch keeps manifests stale.",
+        "Both Applications manage the same Application; or the root's branch is not the default branch of its"
+        " repository.",
+        "Declare it only once. Set the root to follow the default branch; sync the root first, then the others.",
         _definitions,
     ),
 )

@@ -1,6 +1,6 @@
-"""Live rules about sync windows: Applications that wait for one, and windows that cannot be understood.
+"""Live rules about sync windows: Applications that wait for one, and malformed windows.
 
-In: a live view. Out: sights. Never: says that an Application waits if it has nothing to sync.
+In: a live view. Out: violations. Never: reports that an Application waits if it has nothing to sync.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _find_malformed(view: LiveView) -> Iterator[Sight]:
 def _correction(project: Project, number: int, window: SyncWindow) -> str:
     if window.kind not in ("allow", "deny"):
         command = f"argosy proj windows delete {project.name} {number}"
-        return f"take it away, and add it with a kind that is allow or deny: {command}"
+        return f"delete it, and add it again with kind allow or deny: {command}"
     return f"correct it: argosy proj windows update {project.name} {number} with --schedule, --duration or --time-zone"
 
 
@@ -51,7 +51,7 @@ def _find_waiting(view: LiveView) -> Iterator[Sight]:
 
 
 def find_refused_syncs(view: LiveView) -> dict[str, str]:
-    """By `Application/name`, why a sync by hand is refused now, and what to do instead."""
+    """Return by `Application/name` why a manual sync is refused now, and what to do instead."""
     refusals = {}
     for project in view.projects.values():
         for app in _apps_of(view, project) if project.windows else ():
@@ -63,7 +63,7 @@ def find_refused_syncs(view: LiveView) -> dict[str, str]:
 
 
 def name_window(sight: Sight, refusals: Mapping[str, str]) -> Sight:
-    """Advise no sync that a window refuses: name the window and its end instead."""
+    """Replace the advice to sync if a window refuses it: name the window and its end instead."""
     refusal = refusals.get(sight.place.file, "")
     if not refusal or "argosy app sync" not in sight.fix:
         return sight
@@ -75,20 +75,20 @@ RULES: Final = (
     live_rule(
         "AGY521",
         Severity.ERROR,
-        "A sync window that cannot be understood",
-        "Every Application that the window selects cannot sync, neither by itself nor by hand, until it is corrected.",
-        "The schedule, the duration, the time zone or the kind of the window was read as the engine reads it.",
-        "Correct the window: argosy proj windows update PROJECT ID, or take it away: argosy proj windows delete.",
+        "A sync window is malformed",
+        "Applications that the window selects cannot sync, neither automatically nor manually, until it is corrected.",
+        "The schedule, the duration, the time zone or the kind of the window was parsed as the engine parses it.",
+        "Correct the window: argosy proj windows update PROJECT ID, or delete it: argosy proj windows delete.",
         _find_malformed,
     ),
     live_rule(
         "AGY522",
         Severity.WARNING,
         "An Application waits for a sync window",
-        "What is in Git is not delivered before the window ends, or before one that allows syncs opens.",
-        "The Application is OutOfSync and syncs by itself, or has an operation, and the windows of its project do not"
-        " let it begin now, as the engine judges them.",
-        "Wait until the time that is named, sync by hand where the window allows that, or change the window.",
+        "Changes in Git are not delivered before the window ends, or before one that allows syncs opens.",
+        "The Application is OutOfSync and syncs automatically, or has an operation, and the engine's evaluation of its"
+        " project's windows does not let it start now.",
+        "Wait until the given time, sync manually if the window allows it, or change the window.",
         _find_waiting,
     ),
 )

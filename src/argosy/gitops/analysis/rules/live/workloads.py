@@ -1,6 +1,6 @@
-"""Live rules about what runs: claims, images, models, and what is unwell otherwise.
+"""Live rules about workloads: claims, images, models, and other unhealthy objects.
 
-In: a live view. Out: sights. Never: calls a claim stuck that only waits for its first Pod.
+In: a live view. Out: violations. Never: reports a claim that only waits for its first consumer.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DENIED: Final = re.compile(r"unauthorized|authentication required|denied|forbid
 
 
 def _sight(view: LiveView, key: ResourceKey, message: str, fix: str) -> Sight:
-    """At the Application whose it is, else at the object."""
+    """Report at the Application that owns the object, else at the object."""
     name = f"{key.kind}/{key.name}"
     app = view.owner_of(key)
     where = Place(f"Application/{app.name}" if app else name)
@@ -49,7 +49,7 @@ def _claims(view: LiveView) -> Iterator[Sight]:
 
 
 def _unbound(view: LiveView, claim: Manifest) -> tuple[str, str] | None:
-    """Why it will not be bound; None where it may be: above all, where it waits for its first consumer."""
+    """Return why the claim cannot be bound; None if it may be, for example when it waits for its first consumer."""
     spec = mapping(claim.get("spec"))
     name = spec.get("storageClassName", annotation(claim, "volume.beta.kubernetes.io/storage-class") or None)
     classes = {str(each["metadata"]["name"]): each for each in view.of(CLASS)}
@@ -57,18 +57,18 @@ def _unbound(view: LiveView, claim: Manifest) -> tuple[str, str] | None:
     failed = next((each for each in reversed(events) if each.get("reason") == "ProvisioningFailed"), None)
     is_alone = not spec.get("volumeName") and _is_without_volume(view, name or "")
     if name and name not in classes and is_alone:
-        return f"Pending: there is no StorageClass {name}", f"name one of {', '.join(sorted(classes)) or 'yours'}"
+        return f"Pending: StorageClass {name} does not exist", f"use one of {', '.join(sorted(classes)) or 'yours'}"
     if name is None and is_alone and not any(map(_is_default, classes.values())):
-        return "Pending: it names no StorageClass, and the cluster has no default", "name one in storageClassName"
+        return "Pending: storageClassName is not set, and the cluster has no default class", "set storageClassName"
     if failed is not None:
-        said = str(failed.get("message") or "no reason is given")
-        what = "the quota is used up" if "exceeded quota" in said else "its provisioner failed"
-        return f"Pending: {what}: {said}", "correct what the provisioner names, or ask for less"
+        said = str(failed.get("message") or "no reason given")
+        what = "the quota is exceeded" if "exceeded quota" in said else "its provisioner failed"
+        return f"Pending: {what}: {said}", "fix the provisioner's error, or request less"
     return None
 
 
 def _is_without_volume(view: LiveView, name: str) -> bool:
-    """Whether no volume that somebody made by hand could be bound; no, where one may not know."""
+    """True if no manually created volume can be bound; False if volumes cannot be read."""
     if {CLASS, VOLUME} & view.unread:
         return False
     free = [each for each in view.of(VOLUME) if mapping(each.get("status")).get("phase") == "Available"]
@@ -95,11 +95,11 @@ def _images(view: LiveView) -> Iterator[Sight]:
 
 
 def _ways_out(app: LiveApp | None) -> str:
-    """Which commands end a sync that waits for the Pod; empty where none runs."""
+    """Return commands that end a sync waiting for the Pod; empty if none runs."""
     if app is None or not app.is_busy:
         return ""
-    back = f", or go back: argosy app rollback {app.name}" if app.has_earlier_deployment else ""
-    return f"; a sync runs: end it: argosy app terminate-op {app.name}{back}"
+    back = f", or roll back: argosy app rollback {app.name}" if app.has_earlier_deployment else ""
+    return f"; a sync is running, end it: argosy app terminate-op {app.name}{back}"
 
 
 def _unpulled(pod: Manifest) -> Iterator[tuple[str, str]]:
@@ -117,15 +117,15 @@ def _why_unpulled(view: LiveView, image: str, said: str) -> tuple[str, str]:
     if phase in BUILDING:
         return f"{image}: its build {name} is still running ({phase})", "wait for it: argosy generate wait-for-image"
     if phase in ("Failed", "Error", "Cancelled"):
-        return f"{image}: its build {name} {phase.lower()}", f"see why: oc logs build/{name}"
+        return f"{image}: its build {name} {phase.lower()}", f"see its log: oc logs build/{name}"
     if _DENIED.search(said):
         advice = "give the ServiceAccount a pull secret for this registry (imagePullSecrets)"
-        return f"{image}: the registry wants credentials", advice
+        return f"{image}: the registry requires credentials", advice
     if said.startswith("InvalidImageName"):
-        return f"{image}: is no name of an image", "correct it in Git"
+        return f"{image}: is not a valid image name", "correct it in Git"
     if _ABSENT.search(said):
-        return f"{image}: the registry has no such tag", "push that tag, or name one that is there"
-    return f"{image}: {_gist(said)}", "see whether the registry can be reached from the node"
+        return f"{image}: the registry has no such tag", "push that tag, or use an existing one"
+    return f"{image}: {_gist(said)}", "check whether the node can reach the registry"
 
 
 def _gist(said: str) -> str:
@@ -133,7 +133,7 @@ def _gist(said: str) -> str:
 
 
 def _build_of(view: LiveView, image: str) -> Manifest | None:
-    """The newest that makes this very image of the cluster's own registry."""
+    """Find the newest Build that writes this image of the cluster's internal registry."""
     found = [each for each in view.of(BUILD) if _is_output(each, image)]
     return max(found, key=lambda each: str(each["metadata"].get("creationTimestamp") or ""), default=None)
 
@@ -155,10 +155,10 @@ def _models(view: LiveView) -> Iterator[Sight]:
         codes = [answer.code for answer in each.answers if answer.code]
         if is_ready(each.service) and max(codes, default=0) >= 500 and min(codes) >= 400:
             said = ", ".join(f"{answer.path} {answer.code}" for answer in each.answers if answer.code)
-            fix = f"see what its container logs: argosy model probe {key.namespace}/{key.name}"
-            yield _sight(view, key, f"Ready, but it does not answer well: {said}", fix)
+            fix = f"see its log: argosy model probe {key.namespace}/{key.name}"
+            yield _sight(view, key, f"Ready, but its health requests fail: {said}", fix)
         if each.outdated:
-            fix = f"let it load the new file: argosy model restart {key.namespace}/{key.name}"
+            fix = f"load the new file: argosy model restart {key.namespace}/{key.name}"
             yield _sight(view, key, f"Ready, but the loaded model is not the one on storage: {each.outdated}", fix)
 
 
@@ -167,7 +167,7 @@ def is_ready(live: Mapping[str, Any]) -> bool:
     return any((each.get("type"), each.get("status")) == ("Ready", "True") for each in conditions)
 
 
-# -- what is unwell otherwise -----------------------------------------------------------------------------------------
+# -- other unhealthy objects ------------------------------------------------------------------------------------------
 
 
 def _unwell(view: LiveView) -> Iterator[Sight]:
@@ -183,24 +183,24 @@ def _unwell(view: LiveView) -> Iterator[Sight]:
 def _look(app: LiveApp, kinds: set[str]) -> str:
     namespace = app.app.destination.namespace
     if MODEL.kind not in kinds:
-        return f"see what it says, object by object: argosy explain application/{app.name}"
+        return f"see each object: argosy explain application/{app.name}"
     model = next(row for row in app.rows if row.key.kind == MODEL.kind)
     where = model.key.namespace or namespace
     pods = f"kubectl get pods -n {where}"
     events = f"kubectl describe inferenceservice {model.key.name} -n {where}"
     label = f"serving.kserve.io/inferenceservice={model.key.name}"
-    return f"look at its Pods, Events and logs: {pods}; {events}; kubectl logs -n {where} -l {label}"
+    return f"check its Pods, Events and logs: {pods}; {events}; kubectl logs -n {where} -l {label}"
 
 
 RULES: Final = (
     live_rule(
         "AGY503",
         Severity.WARNING,
-        "A claim that nobody will bind",
+        "A claim cannot be bound",
         "Pods that mount it never start, and a wave that waits for it never ends.",
-        "Its class is not there, or there is no default class, and no free volume has that class; or the provisioner"
-        " said that it failed. A claim that waits for its first consumer is well, and nothing is said of it.",
-        "Name a class that is there; correct what the provisioner complains of.",
+        "Its class does not exist, or there is no default class, and no available volume has that class; or the"
+        " provisioner reported a failure. A claim that waits for its first consumer is not reported.",
+        "Use an existing class; fix the provisioner's error.",
         _claims,
     ),
     live_rule(
@@ -208,19 +208,19 @@ RULES: Final = (
         Severity.ERROR,
         "An image cannot be pulled",
         "The Pod never starts.",
-        "The kubelet says so; whether the tag is absent, or credentials are missing, is in the registry's own words,"
-        " and a build that still runs is the one that makes this very image.",
-        "Push the tag, give the account a pull secret, or wait for the build.",
+        "The kubelet reports it; the registry's error says whether the tag is missing or credentials are required, and"
+        " a running build is the one that creates this image.",
+        "Push the tag, give the ServiceAccount a pull secret, or wait for the build.",
         _images,
     ),
     live_rule(
         "AGY506",
         Severity.WARNING,
-        "A model is Ready and does not serve what it should",
-        "Clients get errors, or answers of an earlier model, while everything shows green.",
-        "It was asked: each of its health paths answered, none well, and one with a server error. Or its Pods started"
-        " before the last notebook run left the file that they serve, by the digests and times that both tell.",
-        "Look at its log; restart it where the file is newer.",
+        "A model is Ready, but fails or serves an old file",
+        "Clients get errors, or responses of an older model, while everything is shown as Healthy.",
+        "Its health paths were requested: none succeeded, and one returned a server error. Or its Pods started before"
+        " the last notebook run wrote the file that they serve, by the digests and times that both report.",
+        "Check its log; restart it if the file is newer.",
         _models,
     ),
     live_rule(
@@ -228,8 +228,8 @@ RULES: Final = (
         Severity.ERROR,
         "An Application is Degraded",
         "Something that it deployed does not work.",
-        "Argo CD's own judgement, with the first object that is to blame and what came of it.",
-        "Look at the Pods, Events and logs of what is named.",
+        "Argo CD's own health assessment, with the first unhealthy object and its message.",
+        "Check the Pods, Events and logs of the named object.",
         _unwell,
     ),
 )
