@@ -86,7 +86,7 @@ def test_an_empty_folder_that_one_stands_in_is_filled_and_stays_the_same(home: P
 
 
 @pytest.mark.parametrize(
-    ("left", "said"), [("notes.txt", "is not empty"), (".git/HEAD", "there is a Git repository already")]
+    ("left", "said"), [("notes.txt", "is not empty"), (".git/HEAD", "a Git repository exists already")]
 )
 def test_a_folder_of_somebody_else_is_left_alone(home: Path, left: str, said: str) -> None:
     file = home / "models" / left
@@ -106,7 +106,7 @@ def test_a_file_in_the_way_is_named(home: Path) -> None:
     for name in ("file", "link"):
         done = typed(home, name)
         assert done.returncode == 2
-        assert f"{name}: this is a file" in done.stderr
+        assert f"{name}: is a file" in done.stderr
     assert (home / "link").is_symlink()
 
 

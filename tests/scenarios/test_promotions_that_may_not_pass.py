@@ -159,7 +159,7 @@ def test_a_change_by_hand_is_rolled_back_to_what_was_promoted(web: Shelf) -> Non
 def test_an_index_that_is_locked_is_told_as_what_it_is(web: Shelf) -> None:
     (web.folder / ".git/index.lock").touch()
     refused = web.argosy("run", "--to", "staging", code=2)
-    assert "index.lock is there" in refused.err and "1.1" not in web.images("staging")
+    assert "index.lock exists" in refused.err and "1.1" not in web.images("staging")
 
 
 @pytest.mark.tier("all")

@@ -292,10 +292,10 @@ def test_a_host_that_cannot_be_reached_is_exit_code_3(desk: Desk) -> None:
         [
             ([], "nothing to render"),
             (["application.yaml"], "-f application.yaml"),
-            (["base/kustomization.yaml"], "name its folder: base"),
+            (["base/kustomization.yaml"], "pass its folder: base"),
             (["overlays/dev", "--helm-set", "x"], "--helm-set"),
-            (["-f", "base/deployment.yaml"], "holds no Application"),
-            (["-f", "application.yaml", "--repo", ADDRESS], "leave --repo out"),
+            (["-f", "base/deployment.yaml"], "contains no Application"),
+            (["-f", "application.yaml", "--repo", ADDRESS], "omit --repo"),
             (["overlays/dev", "-o", "table"], "invalid choice"),
         ],
     ),

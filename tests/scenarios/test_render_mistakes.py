@@ -162,7 +162,7 @@ def test_where_nothing_is_rendered_it_is_told(desk: Desk, models: Path) -> None:
             (["chart", "--set-string=a=b"], "did you mean --helm-set-string?"),
             (["overlays/dev", "--rev", "main"], "did you mean --revision?"),
             (["chart", "-f", "x.yaml"], "--values x.yaml"),
-            (["chart", "--values", "x.yaml"], "next: it is seen from the chart: write --values ../x.yaml"),
+            (["chart", "--values", "x.yaml"], "next: it is relative to the chart: use --values ../x.yaml"),
             (["overlays/dev", "--helm-set", "a=b"], "(--helm-set is for Helm)"),
             (["overlays", "--nameprefix", "a-"], "(--nameprefix is for Kustomize)"),
             (["tabs"], "tabs/a.yaml:4: YAML is indented with spaces, but this line starts with a tab"),
@@ -171,13 +171,13 @@ def test_where_nothing_is_rendered_it_is_told(desk: Desk, models: Path) -> None:
             (["overlays/dev", "--repo", "https://ada:secret@host.example/a.git"], "name the clone with --repo"),
             (["remote"], "name it, or a folder above it, with --root"),
             (["charts"], "in argocd-cm (a ConfigMap in a file given with --settings)"),
-            (["-f", "chart/Chart.yaml"], "name its folder, without -f: chart"),
-            (["overlays/dev", "--settings", "none.yaml"], "--settings none.yaml: there is no such file"),
+            (["-f", "chart/Chart.yaml"], "pass its folder, without -f: chart"),
+            (["overlays/dev", "--settings", "none.yaml"], "--settings none.yaml: no such file"),
             (["-f", "overlays"], "overlays: is a folder"),
-            (["-f", "none.yaml"], "none.yaml: there is no such file"),
+            (["-f", "none.yaml"], "none.yaml: no such file"),
             (["-f", "set.yaml"], "holds an ApplicationSet"),
             (["-f", "app.yaml"], "chart nginx is in a chart repository, and chart repositories are not supported"),
-            (["overlays/dev", "--repo", "../nowhere"], "--repo ../nowhere: there is no such folder"),
+            (["overlays/dev", "--repo", "../nowhere"], "--repo ../nowhere: no such folder"),
         ],
     ),
 )
@@ -198,7 +198,7 @@ def test_a_flag_that_a_file_overrules_is_told(desk: Desk, models: Path) -> None:
     (models / "overlays/dev/.argocd-source.yaml").write_text("kustomize: {namePrefix: file-}\n")
     done = desk.render(models, "overlays/dev", "--nameprefix", "flag-", "--namesuffix=-x")
     assert names(done) == ["file-model-x"]
-    assert done.stderr == "note: --nameprefix is overruled by .argocd-source.yaml in overlays/dev, which is read last\n"
+    assert done.stderr == "note: --nameprefix is overridden by .argocd-source.yaml in overlays/dev, which is applied last\n"
 
 
 @pytest.mark.tier("all")

@@ -1,4 +1,4 @@
-"""Renders what was named on the command line.
+"""Renders paths and Applications that are named on the command line.
 
-In: paths, Applications, flags. Out: manifests, or an error for each. Never: prints; writes outside of the cache.
+In: paths, Applications, flags. Out: manifests, or one error each. Never: prints; writes outside of the cache.
 """

@@ -1,6 +1,6 @@
-"""Applications of a file.
+"""Reads Applications from a file.
 
-In: its text. Out: Applications in order, and what in them nobody reads. Never: anything else that the file holds.
+In: its content. Out: Applications in order, with notes about unknown fields. Never: other objects of the file.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ _GROUP = "argoproj.io/"
 
 
 class Written(NamedTuple):
-    """An Application as it stands in a file; `fault` where it cannot be read."""
+    """An Application in a file; `fault` is set if it cannot be read."""
 
     app: Application
     notes: tuple[str, ...] = ()
     fault: UserError | None = None
-    missing: UserError | None = None  # what it cannot be without, unless a path is typed
+    missing: UserError | None = None  # a required field that is missing, unless a path is typed
 
 
 def content_of(file: str) -> bytes:
     if file == STDIN:
         return sys.stdin.buffer.read() if sys.stdin else b""
     if os.path.isdir(file):
-        raise UserError("is a folder; name a file with an Application in it, or the folder without -f", where=file)
+        raise UserError("is a folder; pass a file with an Application, or the folder without -f", where=file)
     if not os.path.exists(file):
-        raise UserError("there is no such file; correct the path after -f", where=file)
+        raise UserError("no such file; correct the path after -f", where=file)
     with open(file, "rb") as opened:
         return opened.read()
 
@@ -88,14 +88,14 @@ def _notes(spec: Any, number: int, where: str, lines: Lines) -> Iterator[str]:
 def _none(flat: list[Any], where: str) -> UserError:
     kinds = [str(each["kind"]) for each in flat if isinstance(each, dict) and isinstance(each.get("kind"), str)]
     if "ApplicationSet" in kinds:
-        message = "holds an ApplicationSet, which makes Applications only where it runs; name a file with one of those"
+        message = "contains an ApplicationSet, which is expanded only in a cluster; pass a file with an Application"
     elif os.path.basename(where).lower().startswith(("chart.yaml", "kustomization")):
-        message = f"holds no Application; name its folder, without -f: {os.path.dirname(where) or '.'}"
+        message = f"contains no Application; pass its folder, without -f: {os.path.dirname(where) or '.'}"
     elif flat and not kinds:
-        message = f"holds no Application; if it holds values for Helm: --values {where}, seen from the chart"
+        message = f"contains no Application; if it contains Helm values: --values {where}, relative to the chart"
     else:
         what = f" ({', '.join(sorted(set(kinds)))})" if kinds else ""
-        message = f"holds no Application{what}; name a file that does, or a folder without -f"
+        message = f"contains no Application{what}; pass a file with one, or a folder without -f"
     return UserError(message, where=where)
 
 

@@ -1,6 +1,6 @@
-"""A Git repository without a work tree, for others to clone from and push to. In: files and a message. Out: commits.
+"""A bare Git repository that others clone from and push to.
 
-Never: half a commit; minds a Git setting of the user's.
+In: files and a message. Out: commits. Never: a partial commit; uses the user's Git settings.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from argosy.errors import UserError
 from argosy.gitops.workspace.new_repository import BRANCH, File, find_git
 
 PROGRAM, PLAIN = "100755", "100644"
-# Nobody's settings: a template folder, a signing key or a hook path would make another repository of it.
+# Ignore all Git settings: a template folder, signing key or hooks path would change the repository.
 ALONE: Final = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_TERMINAL_PROMPT": "0"}
 
 
@@ -31,12 +31,12 @@ class Author:
 
 @dataclass(frozen=True)
 class Change:
-    """What a commit writes; the rest stays as it was."""
+    """Files that a commit writes and removes; other files stay unchanged."""
 
     files: Sequence[File]
     message: str
     author: Author
-    seconds: int  # when, since 1970
+    seconds: int  # Unix time in seconds
     removed: Sequence[str] = ()  # paths
 
 
@@ -54,9 +54,9 @@ class BareRepository:
         _git(self.folder, "symbolic-ref", "HEAD", f"refs/heads/{BRANCH}")
 
     def commit(self, changes: Sequence[Change], *, branch: str = BRANCH, start: str = "") -> list[str]:
-        """All of them on the branch, one after the other; their ids. A push in between makes it fail.
+        """Commit all changes to the branch, in order, and return their ids. Fails if somebody pushes in between.
 
-        A branch that is not there yet begins at `start`.
+        A branch that does not exist yet starts at `start`.
         """
         before = self._tip(branch) or start
         head = f"feature done\ncommit refs/heads/{branch}"
@@ -72,11 +72,11 @@ class BareRepository:
         return _git(self.folder, "for-each-ref", "--format=%(objectname)", f"refs/heads/{branch}").decode().strip()
 
     def commits(self, branch: str = BRANCH) -> list[str]:
-        """Of the branch, the oldest first."""
+        """Return the commits of the branch, the oldest first."""
         return _git(self.folder, "rev-list", "--reverse", branch).decode().split()
 
     def messages(self, branch: str = BRANCH) -> dict[str, str]:
-        """The whole message of each commit, the newest first."""
+        """Return the full message of each commit, the newest first."""
         listed = _git(self.folder, "log", "--format=%H %B%x00", branch).decode()
         pairs = (each.strip().partition(" ") for each in listed.split("\0") if each.strip())
         return {commit: message for commit, _, message in pairs}
@@ -85,13 +85,13 @@ class BareRepository:
         return _git(self.folder, "cat-file", "blob", f"{commit}:{path}")
 
     def changed(self, commit: str) -> list[str]:
-        """The paths that a commit changed."""
+        """Return the paths that a commit changed."""
         names = ("diff-tree", "--no-commit-id", "--name-only", "-r", "-z", commit)
         return [path for path in _git(self.folder, *names).decode().split("\0") if path]
 
 
 def _spoken(change: Change, head: str, parent: str) -> bytes:
-    """The words of git fast-import; with `done` at its end, else a stream that was cut short would count as whole."""
+    """Build the git fast-import stream; the final `done` makes git reject a truncated stream."""
     message = change.message.encode()
     lines = [
         head,
@@ -117,5 +117,5 @@ def _git(folder: Path, *words: str, given: bytes = b"") -> bytes:
     )
     if done.returncode:
         said = " ".join(done.stderr.decode(errors="replace").split()) or f"exit code {done.returncode}"
-        raise UserError(f"git {words[0]}: {said}; look whether the folder is whole", where=str(folder))
+        raise UserError(f"git {words[0]}: {said}; check whether the repository is intact", where=str(folder))
     return done.stdout

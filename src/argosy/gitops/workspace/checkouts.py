@@ -1,7 +1,7 @@
-"""Opens the trees that a render reads.
+"""Opens the file trees that a render reads.
 
-In: a folder, or the address of a repository and a ref. Out: Checkout, each opened once. Never: a repository on this
-machine that nobody named.
+In: a folder, or a repository URL and a ref. Out: Checkouts, each opened once. Never: a local repository that the user
+did not name.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from argosy.gitops.source.settings import SourceSettings
 
 Talk = Callable[[str], None]
-PATIENCE = 1.0  # seconds before somebody at a terminal is told what takes so long
+PATIENCE = 1.0  # seconds until a slow operation is announced on a terminal
 LOCAL_SECONDS = 30.0
 MAX_AGE = 3600.0  # seconds; longer than a command runs
 
@@ -38,7 +38,7 @@ def cache_folder() -> Path:
 
 
 class Checkouts:
-    """All trees of one command. What a host said is not asked again while the command runs."""
+    """All file trees of one command. A Git server is asked once per repository and command."""
 
     def __init__(self, roots: Sequence[Path] = (), settings: SourceSettings | None = None, *, talk: Talk) -> None:
         self.roots = tuple(root.resolve() for root in roots)
@@ -59,7 +59,7 @@ class Checkouts:
         return known
 
     def at(self, url: str, ref: str, *, tag_prefix: str = "", also: Sequence[Path] = ()) -> Checkout:
-        """A repository at a revision; `also` are roots for this one alone."""
+        """Check out a repository at a revision; `also` are additional allowed roots for this one."""
         key = url, ref or "HEAD", tag_prefix
         if error := self._failed.get(url):
             raise error
@@ -71,12 +71,12 @@ class Checkouts:
                     asked = store.checkout(url, key[1], tag_prefix=tag_prefix, max_age=MAX_AGE)
                     known = self._known[key] = self._run(asked)
             except Unreachable as error:
-                self._failed[url] = error  # a thousand folders need not wait for the same host one after another
+                self._failed[url] = error  # many folders need not wait for the same unreachable host one after another
                 raise
         return known
 
     def refs(self, url: str) -> Refs:
-        """All branches and tags of a repository, as its host has them now."""
+        """Return all branches and tags of a repository, as its Git server has them now."""
         if error := self._failed.get(url):
             raise error
         if url not in self._refs:
@@ -89,7 +89,9 @@ class Checkouts:
         return self._refs[url]
 
     def within(self, root: str, ref: str) -> Checkout:
-        """The repository of a working tree at a revision: what git itself would take the ref for, else as for any."""
+        """Check out the repository of a working tree at a ref: as git itself resolves it, else like any other
+        repository.
+        """
         from argosy.gitops.source.git.command import GitFailed, environment, run_git
 
         kept = shared_folder(root)
@@ -98,11 +100,11 @@ class Checkouts:
             found = self._run(run_git(own_folder(root), arguments, env=environment({}, {}), seconds=LOCAL_SECONDS))
             ref = found.decode().strip()
         except GitFailed:
-            pass  # a range of versions, or nothing
+            pass  # a version range, or nothing
         return self.at(str(kept), ref, also=(kept,))
 
     def fetch(self, url: str, ref: str) -> Tree:
-        """For remote bases."""
+        """Fetch the tree of a remote base."""
         return self.at(url, ref).tree
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
-"""What a working tree has checked out.
+"""Reads which branch and commit a working tree has checked out.
 
-In: the folder of a working tree. Out: its branch and commit, as git's own files say. Never: starts git.
+In: the folder of a working tree. Out: branch and commit, from Git's own files. Never: starts git.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Final, NamedTuple
 
 from argosy.gitops.workspace.paths import own_folder, shared_folder
 
-_SHORTEST: Final = 7  # characters of a commit that people write
+_SHORTEST: Final = 7  # minimum characters of an abbreviated commit
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 class Head(NamedTuple):
-    branch: str = ""  # empty where a commit is checked out
-    commit: str = ""  # empty before the first one, and outside of Git
+    branch: str = ""  # empty if HEAD is detached
+    commit: str = ""  # empty before the first commit, and outside of Git
 
 
 def head_of(root: str) -> Head:
@@ -33,7 +33,7 @@ def head_of(root: str) -> Head:
 
 
 def is_checked_out(root: str, ref: str) -> bool:
-    """Is this, as far as the files show, what the working tree was made from?"""
+    """True if, as far as the files show, the working tree has this ref checked out."""
     if ref in ("", "HEAD"):
         return True
     head = head_of(root)
@@ -47,7 +47,7 @@ def is_checked_out(root: str, ref: str) -> bool:
 
 
 def is_merged_into(root: str, ref: str) -> bool:
-    """Whether it is the branch that work goes to: what is new here is not there yet, and that is no mistake."""
+    """True if the ref is the branch that changes are merged into: new files here are not there yet."""
     names = {"main", "master"}
     try:
         said = (shared_folder(root) / "refs" / "remotes" / "origin" / "HEAD").read_text().strip()
@@ -65,6 +65,6 @@ def _resolved(kept: Path, ref: str) -> str:
     packed = kept / "packed-refs"
     if not packed.is_file():
         return ""
-    # A tag that is an object itself has the commit on the next line.
+    # An annotated tag has its commit on the next line.
     found = re.search(rb"^([0-9a-f]+) " + re.escape(ref.encode()) + rb"\n(?:\^([0-9a-f]+))?", packed.read_bytes(), re.M)
     return (found[2] or found[1]).decode() if found else ""

@@ -1,6 +1,6 @@
-"""A Git repository, with or without a work tree: its trees, its log, and commits that are made at once or not at all.
+"""A Git repository, with or without a working tree: trees, log, and atomic commits.
 
-In: a folder. Out: trees, messages, commits. Never: a hook run, a branch moved that somebody else moved meanwhile.
+In: a folder. Out: trees, messages, commits. Never: runs a hook; moves a branch that was moved in the meantime.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from argosy.gitops.source.limits import SourceLimits
 from argosy.gitops.workspace.new_repository import OF_ANOTHER, find_git
 from argosy.isolation.scratch_folders import scratch_folder
 
-PATIENCE: Final = 30.0  # seconds that another promotion of the same repository is waited for
-PLAINLY: Final = ("-c", "log.showSignature=false", "-c", "core.quotePath=false")  # settings that change what git says
-# Reading takes no lock: `git status` would lock the index, and a promotion at the same moment would be refused.
+PATIENCE: Final = 30.0  # seconds to wait for another promotion of the same repository
+PLAINLY: Final = ("-c", "log.showSignature=false", "-c", "core.quotePath=false")  # override output settings
+# Reading takes no lock: `git status` would lock the index, and a concurrent promotion would fail.
 GIT_ENVIRONMENT: Final = {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
 NONE: Final = "0" * 40
 
 
 class GitRefused(UserError):
-    """git said no."""
+    """A git command failed."""
 
 
 @dataclass(frozen=True)
 class Clone:
-    """As far as was fetched."""
+    """Relation to the upstream branch, as far as it was fetched."""
 
     is_shallow: bool = False
-    follows: str = ""  # origin/main; empty where it follows none
+    follows: str = ""  # origin/main; empty if there is no upstream
     ahead: int = 0
     behind: int = 0
     is_detached: bool = False
@@ -47,13 +47,13 @@ class Clone:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a repository is, and where somebody stands in it."""
+    """Paths of a repository, and the current folder in it."""
 
     folder: Path  # to run git in
-    git: Path  # what is this work tree's alone
+    git: Path  # Git directory of this working tree
     shared: Path
-    top: Path | None  # None: there is no work tree
-    inner: str = ""  # the folder that somebody stands in, seen from the top
+    top: Path | None  # None: bare repository
+    inner: str = ""  # the current folder, relative to the top
 
 
 class Repository:
@@ -63,7 +63,7 @@ class Repository:
 
     @classmethod
     def open(cls, folder: Path) -> Repository | None:
-        """None where the folder is in no repository."""
+        """Open the repository that contains the folder; None if there is none."""
         words = ("rev-parse", "--path-format=absolute", "--is-bare-repository", "--git-dir", "--git-common-dir")
         try:
             bare, git, shared = _run(folder, *words).splitlines()
@@ -74,7 +74,7 @@ class Repository:
         except GitRefused as error:
             if "dubious ownership" in error.message:
                 advice = f"git config --global --add safe.directory {folder}"
-                raise UserError(f"belongs to another user, and git refuses it; {advice}", where=str(folder)) from error
+                raise UserError(f"belongs to another user, so git refuses it; {advice}", where=str(folder)) from error
             return None
         return cls(Place(Path(top), Path(git), Path(shared), Path(top), inner.strip("/")))
 
@@ -82,7 +82,7 @@ class Repository:
         return _run(self.place.folder, *words, given=given, more=more)
 
     def says(self, *words: str) -> bool:
-        """The answer of a question that git answers with its exit code."""
+        """Run a git command that answers with its exit code."""
         try:
             self.git(*words)
         except GitRefused:
@@ -93,7 +93,7 @@ class Repository:
 
     @property
     def branch(self) -> str:
-        """Empty where HEAD is at a commit and on no branch."""
+        """The current branch; empty if HEAD is detached."""
         try:
             return self.git("symbolic-ref", "--quiet", "--short", "HEAD")
         except GitRefused:
@@ -104,7 +104,7 @@ class Repository:
         return (self.place.shared / "shallow").is_file()
 
     def commit_of(self, ref: str) -> str:
-        """Empty where there is none."""
+        """Resolve a ref to a commit; empty if it does not exist."""
         try:
             return self.git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
         except GitRefused:
@@ -119,7 +119,7 @@ class Repository:
         return GitTree(self._objects, self.git("rev-parse", f"{commit}^{{tree}}"))
 
     def log(self, commit: str, mark: str) -> list[tuple[str, int, str]]:
-        """Commits whose message has the mark at the beginning of a line, the newest first."""
+        """Return commits whose message has a line that starts with the mark, the newest first."""
         words = ("log", "--topo-order", "--format=%H %ct%n%B%x00", f"--grep=^{mark}", commit)
         found = []
         for text in self.git(*words).split("\0"):
@@ -130,20 +130,20 @@ class Repository:
         return found
 
     def log_upstream(self, commit: str, mark: str) -> list[tuple[str, int, str]]:
-        """The same, of what the branch that this one follows has more; nothing where it follows none."""
+        """Like `log`, for commits that the upstream branch has and this one has not; empty without upstream."""
         try:
             return self.log(f"{commit}..@{{upstream}}", mark)
         except GitRefused:
             return []
 
     def last_change(self, commit: str, paths: Sequence[str]) -> str:
-        """The newest commit of the branch that changed one of the paths, or the first one."""
+        """Return the newest commit of the branch that changed one of the paths, or the given commit."""
         words = [f":(literal,top){path}" for path in paths]
         found = self.git("log", "-1", "--first-parent", "--format=%H", commit, "--", *words)
         return found or commit
 
     def changes(self, commit: str, paths: Sequence[str], most: int) -> list[tuple[str, str, str, str]]:
-        """The newest commits of the branch that changed one of the paths: id, time, author and subject."""
+        """Return the newest commits of the branch that changed one of the paths: id, time, author and subject."""
         words = [f":(literal,top){path}" for path in paths]
         form = "--date=format-local:%Y-%m-%d %H:%M", "--format=%H%x00%cd%x00%ae%x00%s"
         said = self.git("log", f"-{most}", "--first-parent", *form, commit, "--", *words, more={"TZ": "UTC"})
@@ -157,18 +157,18 @@ class Repository:
         return int(self.git("rev-list", "--count", "--first-parent", commit))
 
     def nth(self, number: int, commit: str) -> str:
-        """The commit of the branch with this number; empty where there is none."""
+        """Return the commit of the branch with this number; empty if there is none."""
         back = self.number(commit) - number
         return self.commit_of(f"{commit}~{back}") if back >= 0 and number > 0 else ""
 
     def contains(self, commit: str, ancestor: str) -> bool | None:
-        """Whether a commit is part of another; None where one of them is not here."""
+        """True if a commit contains an ancestor; None if one of them is not in this clone."""
         if not (self.commit_of(commit) and self.commit_of(ancestor)):
             return None
         return self.says("merge-base", "--is-ancestor", ancestor, commit)
 
     def is_same(self, one: str, other: str, paths: Sequence[str]) -> bool:
-        """Whether two commits have the same files there."""
+        """True if two commits have the same files at the paths."""
         return self.says("diff", "--quiet", one, other, "--", *(f":(literal,top){path}" for path in paths))
 
     def seconds(self, commit: str) -> int:
@@ -179,14 +179,14 @@ class Repository:
         return int(self.git("rev-list", "--count", f"{after}..{to}", "--", *words))
 
     def clone(self) -> Clone:
-        """How it stands to the branch that it follows, as far as was fetched."""
+        """Return the relation to the upstream branch, as far as it was fetched."""
         if not (follows := self._follows()):
             return Clone(self.is_shallow, is_detached=not self.branch)
         ahead, behind = self.git("rev-list", "--left-right", "--count", f"HEAD...{follows}").split()
         return Clone(self.is_shallow, follows, int(ahead), int(behind), not self.branch)
 
     def _follows(self) -> str:
-        """Off all branches, and at none of those of another clone, it is held against the main one there."""
+        """Return the upstream branch. A detached HEAD that no remote branch points at is compared with origin/HEAD."""
         try:
             return self.git("rev-parse", "--abbrev-ref", "--symbolic-full-name", "@{upstream}")
         except GitRefused:
@@ -195,13 +195,13 @@ class Repository:
             return "origin/HEAD" if self.commit_of("refs/remotes/origin/HEAD") else ""
 
     def is_unpushed(self, commit: str) -> bool:
-        """Whether no branch of another clone has it, as far as is known here; False where there is no other."""
+        """True if no remote branch contains the commit, as far as known here; False without remote branches."""
         if not self.git("for-each-ref", "--count=1", "refs/remotes"):
             return False
         return not self.git("for-each-ref", "--count=1", f"--contains={commit}", "refs/remotes")
 
     def identity(self) -> tuple[str, str]:
-        """Name and address as Git was told; else those of the account on this machine."""
+        """Return name and email from Git's configuration; else of the account on this machine."""
         found = []
         for name, usual in (("user.name", getpass.getuser()), ("user.email", f"{getpass.getuser()}@localhost")):
             variable = f"GIT_AUTHOR_{name.removeprefix('user.').upper()}"
@@ -212,7 +212,7 @@ class Repository:
         return found[0], found[1]
 
     def dirty(self, paths: Sequence[str]) -> list[str]:
-        """Of these paths, those that somebody changed since the last commit."""
+        """Return those of the paths that have uncommitted changes."""
         if self.place.top is None or not paths:
             return []
         words = [f":(literal,top){path}" for path in paths]
@@ -223,7 +223,7 @@ class Repository:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """One promotion at a time; the lock goes with the process, however that ends."""
+        """Allow one promotion at a time; the lock is released when the process ends in any way."""
         with open(self.place.shared / "argosy-promote.lock", "a", opener=_private) as file:
             ends = time.monotonic() + PATIENCE
             while True:
@@ -232,13 +232,13 @@ class Repository:
                     break
                 except OSError:
                     if time.monotonic() > ends:
-                        message = f"another promotion is at work here for {PATIENCE:.0f} s; look what it waits for"
+                        message = f"another promotion has run here for {PATIENCE:.0f} s; check what it waits for"
                         raise TransientError(message) from None
                     time.sleep(0.05)
             yield
 
     def stage(self, base: str, files: Mapping[str, bytes], message: str) -> str:
-        """A commit on top of another, on no branch yet: until one leads there, nothing has happened."""
+        """Create a commit on top of another, on no branch yet: it has no effect until a branch points at it."""
         with scratch_folder("argosy-promote-") as folder:
             own = {"GIT_INDEX_FILE": str(folder / "index")}
             self.git("read-tree", base, more=own)
@@ -260,16 +260,18 @@ class Repository:
             return False
 
     def move(self, branch: str, commit: str, before: str, why: str) -> None:
-        """The one step that counts. `before` is where the branch was when everything was decided; empty: nowhere."""
+        """Move the branch to the commit, atomically. `before`: the expected current commit; empty if the branch is
+        new.
+        """
         reference = f"refs/heads/{branch}"
         if not self.says("check-ref-format", reference):
-            raise UserError(f"{branch!r} is no name for a branch; choose another")
+            raise UserError(f"{branch!r} is not a valid branch name; choose another")
         is_here = self.place.top is not None and branch == self.branch
         if is_here and (self.place.git / "index.lock").exists():
-            told = "git is at work here, or was killed: index.lock is there"
-            raise UserError(f"{told}; wait for it, or delete the file if no git runs", where=str(self.place.git))
+            told = "git is running here, or was killed: index.lock exists"
+            raise UserError(f"{told}; wait for it, or delete the file if no git is running", where=str(self.place.git))
         if is_here:
-            self.says("update-index", "-q", "--refresh")  # else a file that was only touched counts as changed
+            self.says("update-index", "-q", "--refresh")  # otherwise a file with only a new timestamp counts as changed
             if before != self.commit_of("HEAD") or not self.says("read-tree", "-m", "-u", before, commit):
                 raise _meanwhile(branch)
         try:
@@ -281,16 +283,14 @@ class Repository:
 
 
 def _meanwhile(branch: str) -> UserError:
-    return UserError(f"{branch} was changed by somebody else meanwhile; look at the plan again, and run it again")
+    return UserError(f"{branch} was changed by somebody else meanwhile; check the plan again, and retry")
 
 
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def _run(
-    folder: Path, *words: str, given: str | bytes | None = None, more: Mapping[str, str] | None = None
-) -> str:
+def _run(folder: Path, *words: str, given: str | bytes | None = None, more: Mapping[str, str] | None = None) -> str:
     own = {name: value for name, value in os.environ.items() if name not in OF_ANOTHER}
     content = given.encode() if isinstance(given, str) else given
     done = subprocess.run(
@@ -304,5 +304,5 @@ def _run(
     )
     if done.returncode:
         said = " ".join(done.stderr.decode(errors="replace").split()) or f"exit code {done.returncode}"
-        raise GitRefused(f"git {words[0]}: {said}; look whether the repository is whole", where=str(folder))
+        raise GitRefused(f"git {words[0]}: {said}; check whether the repository is intact", where=str(folder))
     return done.stdout.decode(errors="replace").rstrip("\n")

@@ -1,6 +1,7 @@
-"""What to do next, for somebody at a command line.
+"""Adapts the advice in error messages to the command line.
 
-In: an error as the controller would tell it. Out: the same with advice that fits a command. Never: changes what it is.
+In: an error as the controller reports it. Out: the same error with advice for a command. Never: changes the kind of
+error.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from argosy.gitops.workspace.source_flags import FLAGS, Given
 
 _GIT_SAID: Final = re.compile(r"^(.*?); (.*) (\(git: .*\))$", re.DOTALL)
 _CLONE: Final = "clone it with git, and name the clone with --repo"
-# What people can do with a cluster, and what they can do here.
+# Advice for a cluster, and its replacement on the command line.
 _HERE: Final = (
     ("; it is tried again; if it goes on, ", "; run the command again; if it goes on, "),
     ("; it is tried again", "; run the command again later"),
@@ -49,7 +50,7 @@ _NO_VALUES: Final = re.compile(r"valueFiles\[\d+\] names it, but there is no suc
 
 
 def with_flags(error: ArgosyError, given: Given, folder: str) -> ArgosyError:
-    """What the flags that were typed have to do with it; `folder` is that of the source, on this machine."""
+    """Relate the error to the flags that were typed. `folder`: the source's folder on this machine."""
     if not isinstance(error, UserError):
         return error
     what, semicolon, advice = error.message.partition("; ")
@@ -61,7 +62,7 @@ def with_flags(error: ArgosyError, given: Given, folder: str) -> ArgosyError:
         for typed_file in given.get("--values") or ():
             if os.path.isfile(typed_file) and not os.path.isfile(os.path.join(folder, typed_file)):
                 path = os.path.relpath(os.path.realpath(typed_file), folder)
-                error.message = f"{what}; it is seen from the chart: write --values {path}"
+                error.message = f"{what}; it is relative to the chart: use --values {path}"
     return error
 
 
@@ -75,7 +76,7 @@ def advised(error: ArgosyError, *, in_git: bool) -> ArgosyError:
 
 
 def seen_from_here(error: ArgosyError, root: str) -> str:
-    """The whole sentence, with a file of a working tree by the path that it has from the current folder."""
+    """Return the message, with a file of the working tree relative to the current folder."""
     here = os.path.realpath(os.curdir)
     if not isinstance(error, UserError) or not root or not error.where or here == root:
         return str(error)

@@ -1,7 +1,7 @@
-"""How far up the bases of a kustomization are, where no Git repository says what belongs together.
+"""Finds the folder that contains all bases of a kustomization outside of a Git repository.
 
-In: a folder on this machine, and the folder that would be its tree. Out: the folder that holds the bases, too.
-Never: makes room for a file: Kustomize itself refuses one that is not in the kustomization's own folder.
+In: a folder on this machine, and the folder that would be its tree. Out: the folder that contains the bases, too.
+Never: extends the tree for a file: Kustomize itself rejects files outside of the kustomization's folder.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from argosy.gitops.render.kustomize.kustomization_file import NAMES, read_kustom
 from argosy.gitops.render.kustomize.remote_bases import is_plain_path
 from argosy.gitops.workspace.paths import Place, enclosing, locate
 
-FIELDS: Final = ("resources", "components", "generators", "transformers")  # those whose entries may be folders
-MAX_FOLDERS: Final = 5_000  # as in a build, which then says that there are too many
+FIELDS: Final = ("resources", "components", "generators", "transformers")  # fields whose entries may be folders
+MAX_FOLDERS: Final = 5_000  # as in a build, which then reports that there are too many
 
 
 def root_with_bases(root: str, folder: str) -> str:
-    """Return `root`, or the folder above it that holds every base of the kustomization in `folder`.
+    """Return `root`, or the parent folder that contains every base of the kustomization in `folder`.
 
     In a Git repository it is always `root`: Argo CD reads nothing outside of a repository.
     """
@@ -41,7 +41,7 @@ def root_with_bases(root: str, folder: str) -> str:
 
 
 def _bases(folder: str) -> Iterator[str]:
-    """List the paths that a kustomization names and that may be folders. One that cannot be read names none."""
+    """Yield the paths in a kustomization that may be folders. An unreadable kustomization has none."""
     files = [file for name in NAMES if os.path.isfile(file := os.path.join(folder, name))]
     if len(files) != 1:
         return
@@ -49,7 +49,7 @@ def _bases(folder: str) -> Iterator[str]:
         with open(files[0], "rb") as opened:
             kustomization = read_kustomization(opened.read(), files[0])
     except (OSError, UserError):
-        return  # the build says what is wrong with it
+        return  # the build reports the error
     for field in FIELDS:
         for entry in kustomization.listed(field):
             if isinstance(entry, str) and _may_be_folder(entry):
@@ -61,7 +61,7 @@ def _may_be_folder(entry: str) -> bool:
 
 
 def locate_with_bases(typed: str) -> Place:
-    """Locate a folder that was typed, in a tree that holds its bases, too."""
+    """Locate a typed folder in a tree that contains its bases, too."""
     root, inner = locate(typed)
     folder = os.path.join(root, inner) if inner else root
     root = root_with_bases(root, folder)

@@ -1,7 +1,7 @@
-"""The files of a repository that hold manifests.
+"""Finds the files of a repository that contain manifests.
 
-In: paths that were typed. Out: each YAML or JSON file with what it holds. Never: a link followed; a file that is no
-YAML held against anybody: templates are files too.
+In: typed paths. Out: each YAML or JSON file with its contents. Never: follows a link; reports a file that is not YAML:
+templates are files too.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from argosy.kube.objects.field_lines import Lines
 MOST_BYTES: Final = 1 << 20
 _ENDINGS: Final = (".yaml", ".yml", ".json")
 KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
-MOST_FILES: Final = 5_000  # outside of a repository: it is hardly what was meant
+MOST_FILES: Final = 5_000  # limit outside of a repository: more are hardly intended
 _VALUES_NAME: Final = re.compile(r"(?i)(?:^|[-._])values(?:[-._]|$)")
 _LEFT_OUT: Final = frozenset({"node_modules", "__pycache__", "venv", "site-packages"})
 
 
 @dataclass(frozen=True)
 class File:
-    """A file by its real path, and what it holds; nothing where it is no YAML."""
+    """A file by its real path; it has no documents if it is not YAML."""
 
     path: str
     text: bytes
@@ -62,20 +62,20 @@ class File:
         return Lines(self.text.decode("utf-8", "replace"))
 
     def items(self) -> Iterator[Item]:
-        """Its objects, lists taken apart. Places are lines of this file."""
+        """Yield its objects, with lists expanded. Locations are lines of this file."""
         for number, manifest in enumerate(_flat(self.documents)):
             key = _key(manifest)
             if key is not None:
                 yield Item(manifest, key, self._locator(number))
 
     def kustomization(self) -> Item | None:
-        """A kustomization as a whole, named by its folder."""
+        """Return a kustomization as a whole, named by its folder."""
         first = self.documents[0] if self.is_kustomization and self.documents else None
         key = ResourceKey("kustomize.config.k8s.io", "Kustomization", "", shown(self.folder))
         return Item(first, key, self._locator(0)) if isinstance(first, dict) else None
 
     def values(self) -> Item | None:
-        """A file without manifests as the values of a chart, named by its path."""
+        """Return a file without manifests as the values of a chart, named by its path."""
         first = self.documents[0] if len(self.documents) == 1 else None
         if not isinstance(first, dict) or self.is_kustomization or {"apiVersion", "kind"} <= first.keys():
             return None
@@ -86,7 +86,7 @@ class File:
         return _VALUES_NAME.search(os.path.basename(self.path)) is not None
 
     def kubeconfig(self) -> Item | None:
-        """A file that kubectl would read as a kubeconfig. k8s: apiVersion and kind may be left out."""
+        """Return a file that kubectl would read as a kubeconfig. k8s: apiVersion and kind may be omitted."""
         for number, document in enumerate(_flat(self.documents)):
             is_config = document.get("kind") in (None, "", "Config") and document.get("apiVersion") in (None, "", "v1")
             if is_config and _has_entries(document, "clusters", "cluster") and _has_entries(document, "users", "user"):
@@ -94,7 +94,7 @@ class File:
         return None
 
     def patch(self) -> Item | None:
-        """A file with the steps of a JSON patch, named by its path."""
+        """Return a file with JSON patch operations, named by its path."""
         first = self.documents[0] if len(self.documents) == 1 else None
         if not isinstance(first, list) or not first:
             return None
@@ -129,7 +129,7 @@ def _flat(documents: list[Any]) -> Iterator[Manifest]:
 
 
 def _has_entries(document: Manifest, field: str, inner: str) -> bool:
-    """A list of named entries, such as `{name: prod, cluster: {...}}`."""
+    """True if the field is a list of named entries, such as `{name: prod, cluster: {...}}`."""
     entries = document.get(field)
     listed = entries if isinstance(entries, list) else []
     return any(isinstance(entry, dict) and {"name", inner} <= entry.keys() for entry in listed)
@@ -146,13 +146,13 @@ def _key(manifest: Manifest) -> ResourceKey | None:
 
 
 def shown(path: str) -> str:
-    """As seen from the current folder, where it is below it."""
+    """Return the path relative to the current folder if it is below it."""
     relative = os.path.relpath(path, os.path.realpath(os.curdir))
     return path if relative.startswith("..") else relative
 
 
 def top_of(path: str, typed: Sequence[str] = ()) -> str:
-    """The folder that holds all that belongs to a path: its repository, else what was typed or the current folder."""
+    """Return the folder that contains everything related to a path: its repository, else the typed or current folder."""
     folder = path if os.path.isdir(path) else os.path.dirname(path)
     if (repository := enclosing(folder)) is not None:
         return repository
@@ -169,12 +169,12 @@ def files_of(paths: Sequence[str]) -> Iterator[File]:
     for typed in paths:
         real = os.path.realpath(typed)
         if not os.path.exists(real):
-            raise UserError("there is no such file or folder; correct the path", where=typed)
+            raise UserError("no such file or folder; correct the path", where=typed)
         is_bounded = os.path.isdir(real) and enclosing(real) is None
         for count, path in enumerate(below(real) if os.path.isdir(real) else [real]):
             if is_bounded and count >= MOST_FILES:
-                advice = "name the folder that holds the manifests"
-                raise UserError(f"is in no Git repository, and has more than {MOST_FILES} files; {advice}", where=typed)
+                advice = "pass the folder that contains the manifests"
+                raise UserError(f"not in a Git repository, and has more than {MOST_FILES} files; {advice}", where=typed)
             if path not in seen:
                 seen.add(path)
                 yield from _read(path)

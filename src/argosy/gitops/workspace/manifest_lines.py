@@ -1,6 +1,6 @@
-"""Manifests with the lines that their fields are written in.
+"""Attaches file locations to rendered manifests.
 
-In: what was rendered, and the folder that its files are below. Out: items. Never: reads a file.
+In: rendered manifests, and the folder of their files. Out: manifests with locations. Never: reads a file.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A repository of promotions that is only read: a bare mirror at one commit.
+"""A read-only repository of promotions: a bare mirror at one commit.
 
-In: a mirror's folder, a commit. Out: what a Survey asks a Repository for. Never: writes; follows a branch that moves
+In: a mirror's folder, a commit. Out: the interface of Repository. Never: writes; follows a branch that moves
 meanwhile.
 """
 
@@ -15,11 +15,11 @@ from argosy.errors import UserError
 from argosy.gitops.source.git.object_reader import ObjectReader
 from argosy.gitops.workspace.git_repository import Clone, Place, Repository
 
-READ_ONLY: Final = "is only read here: promotions are commits; make them in a clone, or start: argosy serve --repo DIR"
+READ_ONLY: Final = "is read-only here: promotions are commits; make them in a clone, or start: argosy serve --repo DIR"
 
 
 class MirrorRepository(Repository):
-    """`objects` is the mirror's own reader, so that files are read without another git; histories still start one."""
+    """`objects` is the mirror's own reader, so that files are read without starting git; logs still start one."""
 
     def __init__(self, folder: Path, objects: ObjectReader, commit: str, shown: str) -> None:
         super().__init__(Place(folder, folder, folder, None))
@@ -34,7 +34,7 @@ class MirrorRepository(Repository):
         return self._commit
 
     def clone(self) -> Clone:
-        """It is what was pushed: there is nothing to pull."""
+        """A mirror has exactly what was pushed, so there is nothing to pull."""
         return Clone(self.is_shallow)
 
     @contextmanager

@@ -1,5 +1,8 @@
-"""Makes a Git repository of files. In: a folder that is not there or empty, and files. Out: the repository, whole.
-Never: half of one; a repository or a file of somebody else is left alone."""
+"""Creates a Git repository from files.
+
+In: a folder that does not exist or is empty, and files. Out: the complete repository.
+Never: a partial repository; changes an existing repository or file.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,8 @@ from typing import Final
 from argosy.errors import TransientError, UserError
 
 BRANCH: Final = "main"
-IDENTITY: Final = {"user.name": "argosy", "user.email": "argosy@localhost"}  # for who has told Git no name
-# Set where a hook of another repository runs this; they would lead Git there
+IDENTITY: Final = {"user.name": "argosy", "user.email": "argosy@localhost"}  # used if Git has no user configured
+# Set while a hook of another repository runs; they would redirect git to that repository
 OF_ANOTHER: Final = frozenset(
     f"GIT_{name}" for name in ("DIR", "WORK_TREE", "INDEX_FILE", "OBJECT_DIRECTORY", "COMMON_DIR", "PREFIX")
 )
@@ -35,7 +38,7 @@ class File:
 
 
 def make_repository(folder: Path, content: Sequence[File], *, message: str, remote: str, is_committed: bool) -> str:
-    """The commit; empty if none was asked for."""
+    """Create the repository and return its commit; empty if none was requested."""
     git = find_git()
     _check(folder)
     with _built_beside(folder) as workshop:
@@ -54,16 +57,18 @@ def find_git() -> str:
 
 def _check(folder: Path) -> None:
     if (folder / ".git").exists():
-        raise UserError("there is a Git repository already; choose another folder", where=str(folder))
+        raise UserError("a Git repository exists already; choose another folder", where=str(folder))
     if os.path.lexists(folder) and not folder.is_dir():
-        raise UserError("this is a file, or a link that leads to none; choose another name", where=str(folder))
+        raise UserError("is a file or a broken link; choose another name", where=str(folder))
     if folder.is_dir() and any(folder.iterdir()):
-        raise UserError("the folder is not empty; choose another, or empty it", where=str(folder))
+        raise UserError("folder is not empty; choose another, or empty it", where=str(folder))
 
 
 @contextmanager
 def _built_beside(folder: Path) -> Iterator[Path]:
-    """A folder on the same disk: inside the one that is there, since only that one need be ours to write into."""
+    """Yield a folder on the same disk: inside of the target folder if it exists, because only that one must be
+    writable.
+    """
     place = folder if folder.is_dir() else folder.parent
     made = [parent for parent in (place, *place.parents) if not parent.exists()]
     workshop = place / f".argosy-init-{secrets.token_hex(4)}"
@@ -73,7 +78,7 @@ def _built_beside(folder: Path) -> Iterator[Path]:
     finally:
         shutil.rmtree(workshop, ignore_errors=True)
         for parent in made:
-            with suppress(OSError):  # not empty: it is needed
+            with suppress(OSError):  # not empty: it is in use
                 parent.rmdir()
 
 
@@ -83,13 +88,13 @@ def _write(workshop: Path, file: File) -> None:
     path.write_bytes(file.content)
     if file.is_program:
         mode = path.stat().st_mode
-        path.chmod(mode | (mode & 0o444) >> 2)  # who may read it may run it
+        path.chmod(mode | (mode & 0o444) >> 2)  # executable for everyone who may read it
 
 
 def _version(git: str, workshop: Path, message: str, remote: str, is_committed: bool) -> str:
     run = partial(_run, git, workshop)
     run("init", "--quiet")
-    run("symbolic-ref", "HEAD", f"refs/heads/{BRANCH}")  # `init -b` is younger than many a Git
+    run("symbolic-ref", "HEAD", f"refs/heads/{BRANCH}")  # `init -b` needs a newer Git
     if remote:
         run("remote", "add", "origin", remote)
     if not is_committed:
@@ -116,7 +121,7 @@ def _run(
     )
     if done.returncode and not may_fail:
         said = " ".join(done.stderr.split()).replace("; ", ", ") or f"exit code {done.returncode}"
-        raise UserError(f"git {words[0]}: {said}; correct that, or leave the commit to yourself with --no-commit")
+        raise UserError(f"git {words[0]}: {said}; correct that, or commit yourself with --no-commit")
     return done.stdout.strip()
 
 
@@ -124,7 +129,7 @@ def _move(workshop: Path, folder: Path) -> None:
     if not folder.is_dir():
         workshop.rename(folder)
         return
-    # Somebody may stand in this folder, so it must stay the same one; its .git makes it a repository and comes last
+    # A shell may be in this folder, so it must not be replaced; .git makes it a repository and is moved last
     moved: list[Path] = []
     try:
         for each in sorted(workshop.iterdir(), key=lambda path: path.name == ".git"):

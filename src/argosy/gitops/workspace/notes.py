@@ -1,6 +1,6 @@
-"""What may have been meant otherwise, though it renders.
+"""Notes about renders that succeeded but may not be intended.
 
-In: a source that was rendered. Out: sentences for stderr. Never: an error.
+In: a rendered source. Out: sentences for stderr. Never: an error.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MOST_SHOWN: Final = 4
 
 
 def of_nothing(checkout: Checkout, source: Source) -> str:
-    """Where manifests may be, if not here."""
+    """Suggest where manifests may be if the source has none."""
     folder = "" if source.path in ("", ".") else source.path.strip("/")
     where = f"no manifests in {source.path or '.'}"
     found = list(_kustomizations(checkout.tree, folder))
@@ -48,7 +48,7 @@ def _kustomizations(tree: Tree, folder: str) -> Iterator[str]:
 
 
 def overruled(checkout: Checkout, app: Application, source: Source, given: Given) -> Iterator[str]:
-    """Flags whose fields a file beside the manifests replaces."""
+    """Yield notes about flags whose fields .argocd-source.yaml replaces."""
     from argosy.gitops.render.source_overrides import overridden
     from argosy.gitops.render.tool_detection import source_folder
 
@@ -58,7 +58,7 @@ def overruled(checkout: Checkout, app: Application, source: Source, given: Given
     after = overridden(checkout.tree, source_folder(checkout.tree, source.path), source, app.name)
     for flag in typed:
         if _at(source.wire, flag.field) != _at(after.wire, flag.field):
-            yield f"{flag.name} is overruled by .argocd-source.yaml in {source.path or '.'}, which is read last"
+            yield f"{flag.name} is overridden by .argocd-source.yaml in {source.path or '.'}, which is applied last"
 
 
 def _at(wire: Any, field: str) -> Any:

@@ -1,6 +1,6 @@
-"""Where a path on this machine is.
+"""Resolves paths on this machine to a tree and a path in it.
 
-In: a path as it was typed. Out: the folder that is its tree, and the path within. Never: reads a manifest.
+In: a typed path. Out: the tree's folder and the path within. Never: reads a manifest.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ class Place(NamedTuple):
 
 
 def locate(typed: str) -> Place:
-    """The tree is the repository that encloses the folder, else the current folder if it does, else itself."""
+    """Locate a folder. The tree is the enclosing repository, else the current folder if it contains it, else the
+    folder.
+    """
     real = os.path.realpath(typed)
     if not os.path.isdir(real):
         raise _no_folder(typed, real)
@@ -34,11 +36,11 @@ def locate(typed: str) -> Place:
 
 def _no_folder(typed: str, real: str) -> UserError:
     if os.path.basename(real).lower().startswith("kustomization"):
-        return UserError(f"is a file; name its folder: {os.path.dirname(typed) or '.'}", where=typed)
+        return UserError(f"is a file; pass its folder: {os.path.dirname(typed) or '.'}", where=typed)
     if os.path.exists(real):
-        message = f"is a file, and folders are rendered; name its folder, or if it holds an Application: -f {typed}"
+        message = f"is a file, and folders are rendered; pass its folder, or if it contains an Application: -f {typed}"
         return UserError(message, where=typed)
-    return UserError("there is no such folder; correct the path", where=typed)
+    return UserError("no such folder; correct the path", where=typed)
 
 
 def _is_within(path: str, folder: str) -> bool:
@@ -46,7 +48,7 @@ def _is_within(path: str, folder: str) -> bool:
 
 
 def enclosing(path: str) -> str | None:
-    """The folder of the repository whose working tree this is in; None where it is in none."""
+    """Return the folder of the enclosing working tree; None if there is none."""
     while not os.path.exists(os.path.join(path, ".git")):
         above = os.path.dirname(path)
         if above == path:
@@ -56,21 +58,21 @@ def enclosing(path: str) -> str | None:
 
 
 def own_folder(root: str) -> Path:
-    """Where git keeps what is this working tree's alone, such as its HEAD."""
+    """Return the Git directory of this working tree, with its HEAD."""
     kept = Path(root, ".git")
-    # A file: this is a further working tree of a repository that is elsewhere.
+    # A file: this is a linked working tree of another repository.
     return (kept.parent / kept.read_text().removeprefix("gitdir:").strip()).resolve() if kept.is_file() else kept
 
 
 def shared_folder(root: str) -> Path:
-    """Where git keeps what all working trees of the repository share."""
+    """Return the Git directory that all working trees of the repository share."""
     own = own_folder(root)
     shared = own / "commondir"
     return (own / shared.read_text().strip()).resolve() if shared.is_file() else own
 
 
 def remotes(root: str) -> dict[str, str]:
-    """The addresses that the repository knows, by name."""
+    """Return the remote URLs of the repository, by name."""
     found: dict[str, str] = {}
     name = ""
     try:

@@ -1,6 +1,6 @@
 """Renders the parts of a request, one after another.
 
-In: a part. Out: Outcome: manifests or an error, and how long it took. Never: lets one failure end the others.
+In: a part. Out: manifests or an error, and the duration. Never: lets one failure stop the others.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 class Outcome(NamedTuple):
     path: str
     app: str
-    file: str  # with the Application; empty where there is none
+    file: str  # with the Application; empty if there is none
     manifests: list[Manifest]
     error: ArgosyError | None
-    said: str  # the error as somebody in the current folder reads it
+    said: str  # the error, with paths relative to the current folder
     seconds: float
 
 
@@ -51,11 +51,11 @@ def _settings(request: Request) -> tuple[BuildSettings, SourceSettings | None]:
 
 
 class _Work:
-    """The rendering of one part."""
+    """Renders one part of a request."""
 
     def __init__(self, request: Request, checkouts: Checkouts, build: BuildSettings, talk: Talk) -> None:
         self.request, self.checkouts, self.build, self._talk = request, checkouts, build, talk
-        self._root = ""  # of the working tree that is being read
+        self._root = ""  # of the working tree being read
         self._folder = ""  # in it
 
     def outcome(self, part: Part) -> Outcome:
@@ -78,9 +78,7 @@ class _Work:
         for checkout, source in opened.sources:
             self._root = str(getattr(checkout.tree, "path", ""))
             self._folder = os.path.join(self._root, source.path) if self._root else ""
-            rendered = render(
-                checkout, part.app, source, self.build, refs=opened.refs, fetch=self.checkouts.fetch
-            )
+            rendered = render(checkout, part.app, source, self.build, refs=opened.refs, fetch=self.checkouts.fetch)
             found += rendered.manifests
             self._notice(part, checkout, source, rendered.notes)
         if not found:
@@ -90,7 +88,7 @@ class _Work:
         return found
 
     def _notice(self, part: Part, checkout: Checkout, source: Source, notes: tuple[str, ...]) -> None:
-        if source.helm or source.kustomize or source.directory or source.plugin:  # flags make such a block
+        if source.helm or source.kustomize or source.directory or source.plugin:  # flags create such a block
             from argosy.gitops.workspace.notes import overruled
 
             notes = (*notes, *overruled(checkout, part.app, source, self.request.options))

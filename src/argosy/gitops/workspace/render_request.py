@@ -1,6 +1,6 @@
-"""What is to be rendered.
+"""Resolves a render request into parts with open file trees.
 
-In: paths, Applications, flags. Out: parts, each with sources on trees that are open. Never: renders.
+In: paths, Applications, flags. Out: parts, each with its sources and their trees. Never: renders.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from argosy.gitops.workspace.source_flags import with_options
 
 
 class Request(NamedTuple):
-    """What was typed."""
+    """The arguments of a render command."""
 
     paths: tuple[str, ...] = ()
     files: tuple[str, ...] = ()  # with Applications
     repo: str = ""
-    revision: str | None = None  # None: what is there
+    revision: str | None = None  # None: the working tree
     roots: tuple[Path, ...] = ()
     settings: tuple[Path, ...] = ()  # files with argocd-cm and argosy-cm
     name: str = ""
@@ -36,32 +36,32 @@ class Request(NamedTuple):
 
 
 class Opened(NamedTuple):
-    """The sources of one part in order, each on its tree, and the trees that value files may name."""
+    """The sources of one part in order, each with its tree, and the trees that value files may refer to."""
 
     sources: Sequence[tuple[Checkout, Source]]
     refs: Mapping[str, Checkout]
 
 
 class Part(NamedTuple):
-    """What gives one answer: a path, or an Application."""
+    """One unit of rendering: a path or an Application."""
 
     path: str
     app: Application
     open: Callable[[], Opened]
-    file: str = ""  # that the Application is in
+    file: str = ""  # the file of the Application
 
     @property
     def lead(self) -> str:
-        """What is told begins with it."""
+        """Prefix of its messages."""
         return f"{self.app.name} ({self.file}): " if self.app.name and self.file else ""
 
 
 def parts_of(request: Request, checkouts: Checkouts, talk: Talk) -> Iterator[Part]:
     if request.revision == "":
-        raise UserError("is empty; name a branch, tag or commit, or leave it out", where="--revision")
+        raise UserError("is empty; pass a branch, tag or commit, or omit it", where="--revision")
     if not request.files:
         if not request.paths:
-            raise UserError("nothing to render; name a folder, or a file with an Application after -f")
+            raise UserError("nothing to render; pass a folder, or a file with an Application after -f")
         opener = _Opener(request, checkouts, talk)
         for path in request.paths:
             name = request.name or os.path.basename(os.path.normpath(path)).strip(".") or "app"
@@ -69,7 +69,7 @@ def parts_of(request: Request, checkouts: Checkouts, talk: Talk) -> Iterator[Par
             yield Part(path, app, partial(opener.path, path, Source()))
         return
     if request.repo and not request.paths:
-        raise UserError("an Application names its repositories itself; leave --repo out, or name a path in it")
+        raise UserError("an Application has its own repositories; omit --repo, or pass a path in it")
     for file in request.files:
         yield from _parts_of_file(request, file, checkouts, talk)
 
@@ -103,7 +103,7 @@ def _raise(error: UserError) -> NoReturn:
 
 
 class _Opener:
-    """From what was asked to trees; `root` is the working tree in which Applications are written."""
+    """Opens the trees of a request. `root`: the working tree that contains the Application files."""
 
     def __init__(self, request: Request, checkouts: Checkouts, talk: Talk, root: str | None = None) -> None:
         self.request = request
@@ -117,17 +117,17 @@ class _Opener:
 
     def application(self, app: Application, path: str) -> Opened:
         refs = {each.alias: self._checkout(each, app) for each in app.sources if each.alias}
-        # argo: a source that has an alias and no path only serves files to the others.
+        # argo: a source with an alias and no path only provides files to the others.
         rendered = [each for each in app.sources if each.path or each.chart or not each.alias]
         if path:
             if len(rendered) != 1:
-                message = f"has {len(rendered)} sources with manifests, and the path stands for one; leave the path out"
+                message = f"has {len(rendered)} sources with manifests, and the path replaces one; omit the path"
                 raise UserError(message, where=app.name)
             return Opened([self._placed(path, rendered[0])], refs)
         return Opened([(self._checkout(each, app), self._read(each, {})) for each in rendered], refs)
 
     def _placed(self, path: str, source: Source) -> tuple[Checkout, Source]:
-        """A source whose path was typed."""
+        """Open a source whose path was typed."""
         asked = self.request
         if asked.repo:
             checkout = self._repository(asked.repo, asked.revision or source.ref)
@@ -138,12 +138,12 @@ class _Opener:
         if not source.repo_url:
             fields["repoURL"] = remotes(root).get("origin", "")
         if asked.revision and enclosing(root) is None:
-            raise UserError("is in no Git repository; leave --revision out, or name one with --repo", where=path)
+            raise UserError("is not in a Git repository; omit --revision, or pass one with --repo", where=path)
         checkout = self.checkouts.within(root, asked.revision) if asked.revision else self.checkouts.working(root)
         return checkout, self._read(source, fields)
 
     def _repository(self, typed: str, ref: str) -> Checkout:
-        """Who types the path of a repository may read it."""
+        """Open a typed repository; a local path that the user types may be read."""
         from argosy.gitops.application.repository_url import parse_url
 
         folder = os.path.realpath(typed.removeprefix("file://"))
@@ -151,10 +151,10 @@ class _Opener:
             if os.path.exists(os.path.join(folder, ".git")):
                 return self.checkouts.within(folder, ref or "HEAD")
             if not os.path.exists(os.path.join(folder, "HEAD")):
-                raise UserError("is no Git repository; name one, or leave --repo out", where=typed)
+                raise UserError("is not a Git repository; pass one, or omit --repo", where=typed)
             return self.checkouts.at(folder, ref, also=(Path(folder),))
         if typed.startswith(("/", ".", "file://")) or ":" not in typed:
-            message = "there is no such folder; correct the path, or write a whole address"
+            message = "no such folder; correct the path, or pass a full URL"
             raise UserError(message, where=f"--repo {typed}")
         try:
             parse_url(typed)
@@ -163,16 +163,18 @@ class _Opener:
         return self.checkouts.at(typed, ref)
 
     def _checkout(self, source: Source, app: Application) -> Checkout:
-        """A source as its Application says."""
-        if source.chart:  # before the host is asked: asked as a Git repository, it seems to want credentials
+        """Open a source as declared in its Application."""
+        if source.chart:  # checked first: as a Git repository, a chart repository seems to require credentials
             from argosy.gitops.render import chart_error
 
             raise chart_error(source)
         root = self.root if self.root and is_of(source.repo_url, self.root) else None
         revision = (self.request.revision or "") if root or len(app.sources) == 1 else ""
         if root and not revision:
-            other = "" if is_checked_out(root, source.ref) else (
-                f", as it is, instead of {source.ref}; for that: --revision {source.ref}"
+            other = (
+                ""
+                if is_checked_out(root, source.ref)
+                else (f", as it is, instead of {source.ref}; for that: --revision {source.ref}")
             )
             self._tell(f"{source.repo_url} is read from the working tree in {root}{other}")
             return self.checkouts.working(root)
@@ -183,14 +185,14 @@ class _Opener:
             return self.checkouts.at(source.repo_url, revision or source.ref, tag_prefix=source.tag_prefix)
         except SourceRefused as error:
             if source.repo_url.startswith(("/", "file:")):
-                message = "is no repository that may be read; name it, or a folder above it, with --root"
+                message = "is not an allowed repository; pass it, or a parent folder, with --root"
                 raise SourceRefused(message, where=source.repo_url) from error
             raise self._hinted(error, source.repo_url) from error
         except Unreachable as error:
             raise self._hinted(error, source.repo_url) from error
 
     def _hinted(self, error: UserError, url: str) -> UserError:
-        """Who has the repository here may only have to say so."""
+        """Add a hint if the repository may be the local working tree under another URL."""
         if not self.root:
             return error
         from argosy.gitops.workspace.hints import advised
@@ -211,7 +213,7 @@ class _Opener:
 
 
 def is_of(url: str, root: str) -> bool:
-    """Is this the address of the repository, by any of its names and with any protocol?"""
+    """True if this is a URL of the repository: of any of its remotes, with any protocol."""
     from argosy.gitops.application.repository_url import parse_url
 
     def identity(text: str) -> tuple[str, tuple[str, ...]] | None:

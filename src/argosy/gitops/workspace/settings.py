@@ -1,6 +1,6 @@
-"""The installation's settings, from files.
+"""Loads the installation's settings from files.
 
-In: files with the ConfigMaps argocd-cm and argosy-cm. Out: how to build, and what may be read. Never: other objects.
+In: files with the ConfigMaps argocd-cm and argosy-cm. Out: build settings and source settings. Never: other objects.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ def read_settings_files(files: Iterable[Path]) -> Settings:
     data: dict[str, dict[str, str]] = {"argocd-cm": {}, "argosy-cm": {}}
     for file in files:
         if not file.is_file():
-            raise UserError("there is no such file; correct the path", where=f"--settings {file}")
+            raise UserError("no such file; correct the path", where=f"--settings {file}")
         held = [each for each in load_all(file.read_bytes(), where=str(file)) if isinstance(each, dict)]
         named = {(each.get("metadata") or {}).get("name"): each for each in held if each.get("kind") == "ConfigMap"}
         if not named.keys() & data.keys():
-            raise UserError("holds neither argocd-cm nor argosy-cm; name a file with one of them", where=str(file))
+            raise UserError("contains neither argocd-cm nor argosy-cm; pass a file with one of them", where=str(file))
         for name, known in data.items():
             given = named.get(name, {}).get("data") or {}
             known |= {key: value for key, value in given.items() if isinstance(value, str)}

@@ -1,6 +1,6 @@
-"""The flags of `argosy render` that stand for fields of an Application's source, by Argo CD's own names.
+"""The flags of `argosy render` that set fields of an Application's source, with Argo CD's names.
 
-In: what was given for each flag. Out: a source in Argo CD's words. Never: decides what a field means.
+In: the value of each flag. Out: a source in Argo CD's format. Never: interprets a field.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from typing import Any, Final, NamedTuple
 
 from argosy.errors import UserError
 
-Given = Mapping[str, Any]  # what was typed, by flag
+Given = Mapping[str, Any]  # typed values, by flag
 
 
 class Flag(NamedTuple):
     name: str
-    shown: str  # what stands for its value in the help; empty for a switch
-    field: str  # in a source, with dots
+    shown: str  # placeholder of its value in the help; empty for a switch
+    field: str  # dotted path in a source
     form: str  # how the value is written there
     about: str
 
@@ -29,13 +29,13 @@ FLAGS: Final = tuple(
     Flag(*row)
     for row in (
         ("--release-name", "NAME", "helm.releaseName", "text", "Helm: the release (default: the Application's name)"),
-        ("--values", "FILE", "helm.valueFiles", "texts", "Helm: a file of values, seen from the chart; repeatable"),
+        ("--values", "FILE", "helm.valueFiles", "texts", "Helm: a values file, relative to the chart; repeatable"),
         ("--helm-set", "NAME=VALUE", "helm.parameters", "parameter", "Helm: a value; repeatable"),
-        ("--helm-set-string", "NAME=VALUE", "helm.parameters", "text parameter", "Helm: a value that is a text"),
+        ("--helm-set-string", "NAME=VALUE", "helm.parameters", "text parameter", "Helm: a value as a string"),
         ("--helm-set-file", "NAME=FILE", "helm.fileParameters", "file parameter", "Helm: a file as a value"),
         ("--ignore-missing-value-files", "", "helm.ignoreMissingValueFiles", "switch", "Helm: --values may be missing"),
-        ("--helm-skip-crds", "", "helm.skipCrds", "switch", "Helm: leave out what is in crds/"),
-        ("--helm-skip-tests", "", "helm.skipTests", "switch", "Helm: leave out tests"),
+        ("--helm-skip-crds", "", "helm.skipCrds", "switch", "Helm: skip crds/"),
+        ("--helm-skip-tests", "", "helm.skipTests", "switch", "Helm: skip tests"),
         ("--helm-skip-schema-validation", "", "helm.skipSchemaValidation", "switch", "Helm: no values.schema.json"),
         ("--helm-namespace", "NAME", "helm.namespace", "text", "Helm: the release's namespace"),
         ("--helm-kube-version", "VERSION", "helm.kubeVersion", "text", "Helm: the cluster's version"),
@@ -46,28 +46,48 @@ FLAGS: Final = tuple(
         ("--namesuffix", "TEXT", "kustomize.nameSuffix", "text", "Kustomize: put after names"),
         ("--kustomize-image", "IMAGE", "kustomize.images", "texts", "Kustomize: NAME=NEW:TAG or NEW:TAG; repeatable"),
         ("--kustomize-replica", "NAME=COUNT", "kustomize.replicas", "count", "Kustomize: a count; repeatable"),
-        ("--kustomize-namespace", "NAME", "kustomize.namespace", "text", "Kustomize: the namespace of all"),
-        ("--kustomize-common-label", "NAME=VALUE", "kustomize.commonLabels", "map", "Kustomize: a label of all"),
+        ("--kustomize-namespace", "NAME", "kustomize.namespace", "text", "Kustomize: the namespace of all objects"),
+        ("--kustomize-common-label", "NAME=VALUE", "kustomize.commonLabels", "map", "Kustomize: a common label"),
         ("--kustomize-common-annotation", "NAME=VALUE", "kustomize.commonAnnotations", "map", "Kustomize: the same"),
-        ("--kustomize-force-common-label", "", "kustomize.forceCommonLabels", "switch", "Kustomize: over those there"),
+        ("--kustomize-force-common-label", "", "kustomize.forceCommonLabels", "switch", "Kustomize: overwrite them"),
         ("--kustomize-force-common-annotation", "", "kustomize.forceCommonAnnotations", "switch", "Kustomize: same"),
-        ("--kustomize-label-without-selector", "", "kustomize.labelWithoutSelector", "switch",
-         "Kustomize: labels of all, but not in selectors"),
-        ("--kustomize-label-include-templates", "", "kustomize.labelIncludeTemplates", "switch",
-         "Kustomize: with the former, in templates of Pods too"),
-        ("--ignore-missing-components", "", "kustomize.ignoreMissingComponents", "switch",
-         "Kustomize: components may be missing"),
+        (
+            "--kustomize-label-without-selector",
+            "",
+            "kustomize.labelWithoutSelector",
+            "switch",
+            "Kustomize: labels of all objects, but not in selectors",
+        ),
+        (
+            "--kustomize-label-include-templates",
+            "",
+            "kustomize.labelIncludeTemplates",
+            "switch",
+            "Kustomize: with the former, also in Pod templates",
+        ),
+        (
+            "--ignore-missing-components",
+            "",
+            "kustomize.ignoreMissingComponents",
+            "switch",
+            "Kustomize: components may be missing",
+        ),
         ("--kustomize-version", "VERSION", "kustomize.version", "text", "Kustomize: a version that settings name"),
         ("--kustomize-kube-version", "VERSION", "kustomize.kubeVersion", "text", "Kustomize: for helmCharts"),
         ("--kustomize-api-versions", "API", "kustomize.apiVersions", "texts", "Kustomize: for helmCharts; repeatable"),
-        ("--directory-recurse", "", "directory.recurse", "switch", "plain files: folders in folders too"),
+        ("--directory-recurse", "", "directory.recurse", "switch", "plain files: subfolders too"),
         ("--directory-include", "GLOB", "directory.include", "text", "plain files: only these"),
         ("--directory-exclude", "GLOB", "directory.exclude", "text", "plain files: not these"),
-        ("--directory-disable-extension-filter", "", "directory.disableExtensionFilter", "switch",
-         "plain files: whatever they are called"),
-        ("--jsonnet-ext-var-str", "NAME=VALUE", "directory.jsonnet.extVars", "variable", "Jsonnet: an external text"),
+        (
+            "--directory-disable-extension-filter",
+            "",
+            "directory.disableExtensionFilter",
+            "switch",
+            "plain files: with any extension",
+        ),
+        ("--jsonnet-ext-var-str", "NAME=VALUE", "directory.jsonnet.extVars", "variable", "Jsonnet: an external string"),
         ("--jsonnet-ext-var-code", "NAME=CODE", "directory.jsonnet.extVars", "code", "Jsonnet: an external value"),
-        ("--jsonnet-tla-str", "NAME=VALUE", "directory.jsonnet.tlas", "variable", "Jsonnet: an argument, a text"),
+        ("--jsonnet-tla-str", "NAME=VALUE", "directory.jsonnet.tlas", "variable", "Jsonnet: an argument, a string"),
         ("--jsonnet-tla-code", "NAME=CODE", "directory.jsonnet.tlas", "code", "Jsonnet: an argument, a value"),
         ("--jsonnet-libs", "DIR", "directory.jsonnet.libs", "texts", "Jsonnet: a library, from the root; repeatable"),
         ("--config-management-plugin", "NAME", "plugin.name", "text", "the plug-in to use"),
@@ -77,7 +97,7 @@ FLAGS: Final = tuple(
 
 
 def with_options(wire: Mapping[str, Any], given: Given) -> dict[str, Any]:
-    """The source with what was typed in place of, or beside, what it says itself."""
+    """Return the source with typed values replacing or extending its own."""
     changed = dict(wire)
     for flag in FLAGS:
         if (value := given.get(flag.name)) not in (None, False, []):
@@ -111,7 +131,7 @@ def _renewed(old: Iterable[Any], new: list[dict[str, Any]]) -> list[Any]:
 def _pair(flag: Flag, text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not name or not equals:
-        raise UserError(f"{text!r} is no {flag.shown}; write a name, an equals sign and the value", where=flag.name)
+        raise UserError(f"{text!r} is not {flag.shown}; use a name, an equals sign and the value", where=flag.name)
     return name, value
 
 
@@ -125,6 +145,6 @@ def _entry(flag: Flag, name: str, value: str) -> dict[str, Any]:
             return {"name": name, "value": value, "code": True}
         case "count":
             if not value.isdecimal():
-                raise UserError(f"{value!r} is no whole number; write one after the equals sign", where=flag.name)
+                raise UserError(f"{value!r} is not an integer; pass one after the equals sign", where=flag.name)
             return {"name": name, "count": int(value)}
     return {"name": name, "value": value}

@@ -108,7 +108,7 @@ def test_an_annotation_without_a_reason_excuses_nothing(repository: Path, capsys
     job = repository / "manifests" / "job.yaml"
     job.write_text(JOB.replace('argosy.dev/other: "yes"', "argosy.dev/suppress: AGY135"))
     assert main(["check"]) == NO
-    assert "excuses nothing" in capsys.readouterr().err
+    assert "suppresses nothing" in capsys.readouterr().err
 
 
 def test_argosy_yaml_excuses_by_path(repository: Path) -> None:

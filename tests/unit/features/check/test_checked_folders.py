@@ -56,7 +56,7 @@ def test_a_huge_folder_outside_of_a_repository_is_not_read(tmp_path: Path, monke
     monkeypatch.setattr(files, "MOST_FILES", 3)
     for number in range(4):
         (tmp_path / f"{number}.yaml").write_text("a: 1\n")
-    with pytest.raises(UserError, match="is in no Git repository, and has more than 3 files; name the folder"):
+    with pytest.raises(UserError, match="not in a Git repository, and has more than 3 files; pass the folder"):
         list(files.files_of([str(tmp_path)]))
     (tmp_path / "3.yaml").unlink()
     assert len(list(files.files_of([str(tmp_path)]))) == 3

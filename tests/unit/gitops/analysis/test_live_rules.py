@@ -166,7 +166,7 @@ CASES: Mapping[str, Case] = {
             ),
             (
                 view(app(sync="OutOfSync", health="Degraded", fields=(BY_ADMISSION,))),
-                "set by an admission controller (1 field)",
+                "set by an admission controller",
             ),
         ],
         [

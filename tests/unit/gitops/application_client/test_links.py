@@ -33,7 +33,9 @@ def test_settings_that_are_no_list_give_no_links(text: str) -> None:
 
 
 def test_a_wrong_entry_leaves_the_others() -> None:
-    text = '[{url: "https://x.example/{{.bad", title: A}, {url: "https://y.example", title: B, if: "((("}, ' \
-           '{url: "https://z.example", title: C}]'
+    text = (
+        '[{url: "https://x.example/{{.bad", title: A}, {url: "https://y.example", title: B, if: "((("}, '
+        '{url: "https://z.example", title: C}]'
+    )
     found, faults = links_of(text, VALUES, "argocd-cm")
     assert [each.title for each in found] == ["C"] and len(faults) == 2

@@ -56,9 +56,7 @@ def test_elements_of_custom_kinds_are_paired_by_name_or_else_by_place() -> None:
 def test_scalars_in_a_list_and_another_order_differ_as_a_whole() -> None:
     assert found(widget({"a": [1, 2]}), widget({"a": [1, 3]})) == [("/spec/a", [1, 2], [1, 3])]
     one, other = {"name": "a"}, {"name": "b"}
-    assert found(widget({"a": [one, other]}), widget({"a": [other, one]})) == [
-        ("/spec/a", [one, other], [other, one])
-    ]
+    assert found(widget({"a": [one, other]}), widget({"a": [other, one]})) == [("/spec/a", [one, other], [other, one])]
 
 
 def test_names_with_slashes_are_escaped() -> None:

@@ -46,7 +46,10 @@ CLUSTERS = read_clusters(
         (Destination("", "far", "a"), ""),
         (Destination("https://far.example", "", "a"), ""),
         (read_destination("HTTPS://Far.Example:443/", "", "a"), ""),
-        (Destination("", "twin", "a"), "there are 2 clusters with the same name: [https://a.example https://b.example]"),
+        (
+            Destination("", "twin", "a"),
+            "there are 2 clusters with the same name: [https://a.example https://b.example]",
+        ),
         (Destination("https://b.example", "", "a"), ""),
         (
             Destination("https://nowhere.example", "", "a"),

@@ -40,6 +40,7 @@ askers = st.builds(
     st.lists(st.sampled_from(["team", "crew", "role:admin", "nobody"]), max_size=2, unique=True),
 )
 
+
 @given(policies, st.sampled_from(["", "role:readonly", "role:a"]), own_lines, own_lines, askers, st.randoms())
 @settings(max_examples=examples(60), deadline=None)
 def test_every_answer_is_that_of_the_second_evaluator_in_any_order(

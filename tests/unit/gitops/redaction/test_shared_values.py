@@ -93,9 +93,7 @@ def test_the_work_for_a_shared_value_grows_with_the_number_of_its_secrets_and_no
     assert few >= 100, "nothing is counted"
 
 
-def test_the_count_finds_owners_that_are_copied_for_each_secret(
-    project: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_count_finds_owners_that_are_copied_for_each_secret(project: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same count of a structure that is quadratic on purpose."""
     add = _Owners.add
 

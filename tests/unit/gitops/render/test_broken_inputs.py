@@ -43,8 +43,11 @@ def with_file(name: str, file: str, text: str, line: int, words: str, entry: str
 LAUGHS = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
     f"{b}: &{b} [{', '.join([f'*{a}'] * 10)}]\n" for a, b in zip("abcdef", "bcdefg")
 )
-MERGES = "a: &a {" + ", ".join(f"k{n}: v" for n in range(2000)) + "}\n" + "".join(
-    f"m{n}: {{<<: *a, z: 1}}\n" for n in range(2000)
+MERGES = (
+    "a: &a {"
+    + ", ".join(f"k{n}: v" for n in range(2000))
+    + "}\n"
+    + "".join(f"m{n}: {{<<: *a, z: 1}}\n" for n in range(2000))
 )
 CASES = [
     case("missing file", MEANT + "- none.yaml\n", 4, "none.yaml does not exist"),

@@ -270,9 +270,7 @@ def test_one_that_cannot_be_read_is_unknown_and_says_so_once() -> None:
     assert patch is not None
     after = merge_patch.apply(before, patch)
     assert after == {
-        "conditions": [
-            {"type": "InvalidSpecError", "message": "spec.source: is a text", "lastTransitionTime": EARLY}
-        ],
+        "conditions": [{"type": "InvalidSpecError", "message": "spec.source: is a text", "lastTransitionTime": EARLY}],
         "sync": {"status": "Unknown", "revision": "abc"},
         "health": {"status": "Unknown", "lastTransitionTime": EARLY},
     }

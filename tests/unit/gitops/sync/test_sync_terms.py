@@ -263,9 +263,7 @@ def test_fields_of_the_clients_side_are_handed_over_and_joined_with_ours() -> No
     }
     replaced, guard = migration(live, "kubectl-client-side-apply", "argocd-controller")
     ours, other = replaced["value"]
-    assert ours == entry(
-        "argocd-controller", "Apply", **{"f:data": {"f:a": {}, "f:b": {}}, "f:metadata": annotation}
-    )
+    assert ours == entry("argocd-controller", "Apply", **{"f:data": {"f:a": {}, "f:b": {}}, "f:metadata": annotation})
     assert other["manager"] == "kube-controller-manager" and guard["value"] == "7"
     assert migration(live, "", "argocd-controller") == []
     assert migration(manifest(), "kubectl-client-side-apply", "argocd-controller") == []
