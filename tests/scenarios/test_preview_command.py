@@ -306,7 +306,7 @@ def test_a_folder_without_git_and_one_without_commits_say_what_to_do(
     empty = Repo(tmp_path / "empty", capsys)
     monkeypatch.chdir(empty.root)
     said = empty.preview()
-    assert said.code == CANNOT and "is not in a Git repository" in said.err
+    assert said.code == CANNOT and "is in no Git repository" in said.err
     empty.git("init", "-q", "-b", "main")
     said = empty.preview()
     assert said.code == CANNOT and "has no commit yet" in said.err and "commit first" in said.err
@@ -519,7 +519,7 @@ def test_a_partial_clone_says_what_is_missing(
     said = clone.preview()
     assert said.code == CANNOT and "git fetch --refetch" in said.err
     assert main(["check", "--fail-on", "error"]) == CANNOT
-    assert "contains no Application" in capsys.readouterr().err  # nothing is checked out
+    assert "holds no Application" in capsys.readouterr().err  # nothing is checked out
 
 
 @pytest.mark.tier("all")

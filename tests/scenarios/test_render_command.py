@@ -137,7 +137,7 @@ def test_a_line_of_json_for_each_folder(desk: Desk, models: Path) -> None:
     assert lines[0]["error"] is None
     assert lines[1]["error"]["file"] == "overlays/broken/kustomization.yaml"
     assert set(lines[1]["error"]) == {"file", "line", "message"}
-    assert lines[2]["error"]["message"].startswith("there is no such folder")
+    assert lines[2]["error"]["message"].startswith("no such folder")
 
 
 def test_an_application_is_rendered_from_the_working_tree(desk: Desk, models: Path) -> None:

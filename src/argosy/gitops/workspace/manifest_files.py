@@ -152,7 +152,7 @@ def shown(path: str) -> str:
 
 
 def top_of(path: str, typed: Sequence[str] = ()) -> str:
-    """Return the folder that contains everything related to a path: its repository, else the typed or current folder."""
+    """Return the folder that contains all files related to a path: its repository, else the typed or current folder."""
     folder = path if os.path.isdir(path) else os.path.dirname(path)
     if (repository := enclosing(folder)) is not None:
         return repository
