@@ -44,7 +44,7 @@ def test_a_pipeline_run_in_git_is_warned_about_with_what_to_use_instead(said: Sa
 
 def test_a_job_that_starts_a_build_and_ends_is_warned_about(said: Said) -> None:
     assert said.of("AGY136")[0].startswith(
-        "warning: Job/build starts a build and ends at once: Job/train of a later wave does not wait for it"
+        "warning: Job/build starts a build and ends at once: Job/train in a later wave does not wait for it"
     )
 
 
@@ -54,7 +54,7 @@ def test_a_plain_job_with_a_time_to_live_is_warned_about(said: Said) -> None:
 
 def test_a_job_without_the_permissions_it_needs_is_an_error_that_names_the_rule(said: Said) -> None:
     found = said.of("AGY137")
-    assert found[0].startswith("error: Job/wait asks for get of inferenceservice, which its ServiceAccount waiter may")
+    assert found[0].startswith("error: Job/wait needs get on inferenceservice, which its ServiceAccount waiter may")
     assert any("add the verb create on buildconfig/instantiate to a Role of waiter" in each for each in found)
 
 
@@ -129,7 +129,7 @@ def test_an_image_that_is_built_beside_its_notebook_is_waited_for(said: Said) ->
 
 def test_a_notebook_job_that_no_check_judges_does_not_hold_up_the_model(said: Said) -> None:
     assert said.of("AGY122")[0].startswith(
-        "info: InferenceService/fraud of a later wave does not wait for NotebookValidationJob/train"
+        "info: InferenceService/fraud in a later wave does not wait for NotebookValidationJob/train"
     )
 
 

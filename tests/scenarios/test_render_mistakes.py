@@ -175,7 +175,7 @@ def test_where_nothing_is_rendered_it_is_told(desk: Desk, models: Path) -> None:
             (["overlays/dev", "--settings", "none.yaml"], "--settings none.yaml: no such file"),
             (["-f", "overlays"], "overlays: is a folder"),
             (["-f", "none.yaml"], "none.yaml: no such file"),
-            (["-f", "set.yaml"], "holds an ApplicationSet"),
+            (["-f", "set.yaml"], "contains an ApplicationSet"),
             (["-f", "app.yaml"], "chart nginx is in a chart repository, and chart repositories are not supported"),
             (["overlays/dev", "--repo", "../nowhere"], "--repo ../nowhere: no such folder"),
         ],

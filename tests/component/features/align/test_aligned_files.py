@@ -144,7 +144,7 @@ def test_of_objects_with_like_names_the_one_that_is_meant_is_made_anew_and_no_ot
 def test_a_commit_needs_a_new_name_and_files_without_other_changes(root: Path) -> None:
     files = Files.below(str(root))
     change(files, BRANCH)
-    for name, told in (("main", "already"), ("a b", "not a valid branch name"), ("-x", "not a valid branch name")):
+    for name, told in (("main", "already"), ("a b", "no name for a branch"), ("-x", "no name for a branch")):
         with pytest.raises(UserError, match=told):
             commit(files, name, "Align")
     path = root / "apps" / "both.yaml"

@@ -30,7 +30,7 @@ def test_without_a_repository_it_is_the_current_folder_else_the_path_itself(
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("none", "no such folder"), ("app.yaml", "-f "), ("kustomization.yaml", "name its folder")]
+    ("name", "said"), [("none", "no such folder"), ("app.yaml", "-f "), ("kustomization.yaml", "pass its folder")]
 )
 def test_what_is_no_folder_says_what_to_do(tmp_path: Path, name: str, said: str) -> None:
     if name != "none":
