@@ -68,12 +68,12 @@ class Evidence:
 
 
 def value_at(manifest: Any, tokens: Sequence[str], like: Any) -> Any:
-    """Return the value that the tokens address in `like`; list elements are matched by their names."""
+    """Return the value that the tokens address in `reference`; list elements are matched by their names."""
     return _walk(manifest, tokens, like)[1]
 
 
 def pointer_in(manifest: Any, pointer: str, like: Any) -> str:
-    """Translate a pointer into `like` to `manifest`, whose lists may have another order; stops where the path ends."""
+    """Translate a pointer from `reference` to `manifest`, whose lists may be ordered otherwise; stops where it ends."""
     return format_tokens(_walk(manifest, parse(pointer), like)[0])
 
 

@@ -61,7 +61,7 @@ class LiveRow(NamedTuple):
 
 @dataclass(frozen=True)
 class LiveApp:
-    """An Application with its live state. `fields` is None if it was not compared: only its status is known."""
+    """An Application with its live state. `differing_fields` is None if it was not compared."""
 
     app: Application
     rows: tuple[LiveRow, ...] = ()

@@ -22,7 +22,7 @@ def _nothing(seen: object) -> Iterable[Sight]:
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule of `argosy check` has `look`, a rule of `argosy doctor` has `diagnose`."""
+    """A rule of `argosy check` has `check_repository`, a rule of `argosy doctor` has `check_installation`."""
 
     id: str
     severity: Severity

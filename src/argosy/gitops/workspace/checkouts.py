@@ -59,7 +59,7 @@ class Checkouts:
         return known
 
     def at(self, url: str, ref: str, *, tag_prefix: str = "", also: Sequence[Path] = ()) -> Checkout:
-        """Check out a repository at a revision; `also` are additional allowed roots for this one."""
+        """Check out a repository at a revision; `extra_roots` are additional allowed roots for this one."""
         key = url, ref or "HEAD", tag_prefix
         if error := self._failed.get(url):
             raise error

@@ -130,7 +130,7 @@ class Repository:
         return found
 
     def log_upstream(self, commit: str, mark: str) -> list[tuple[str, int, str]]:
-        """Like `log`, for commits that the upstream branch has and this one has not; empty without upstream."""
+        """Like `list_marked_commits`, for commits that only the upstream branch has; empty without upstream."""
         try:
             return self.log(f"{commit}..@{{upstream}}", mark)
         except GitRefused:

@@ -113,7 +113,7 @@ def _bad_expressions(view: LiveView, app: LiveApp) -> Iterator[Sight]:
 
 
 def _find_expression(view: LiveView, app: LiveApp, shown: str) -> tuple[str, str, str]:
-    """Return the field, its description, and the command to edit it. `shown` is the quoted expression, maybe
+    """Return the field, its description, and the command to edit it. `quoted` is the quoted expression, maybe
     truncated.
     """
     for number, rule in enumerate(app.app.ignored):
