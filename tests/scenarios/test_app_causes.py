@@ -101,7 +101,7 @@ async def test_a_change_in_the_cluster_has_the_name_and_the_time_of_who_made_it(
     assert (cause["kind"], cause["manager"]) == ("OtherController", "tuner")
     assert cause["at"] and cause["at"] in cause["text"]
     said = await desk.argosy("app", "diff", "models")
-    assert "another writer: changed by tuner" in said.out, said
+    assert "drift: changed by tuner" in said.out, said
 
 
 @pytest.mark.tier("all")

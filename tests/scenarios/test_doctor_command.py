@@ -229,7 +229,7 @@ async def test_an_application_is_explained_from_its_conditions_to_the_proof(desk
     lines = [line.strip() for line in said.out.splitlines()]
     assert said.code == 0 and lines[0].startswith("Application/models -n argocd: "), said
     for words in (
-        "differs  ConfigMap/settings data.a  another writer: changed by scaler",
+        "differs  ConfigMap/settings data.a  drift: changed by scaler",
         "why      AGY501: acceptable: ConfigMap/settings: data.a set by scaler (1 field)",
         "next     ignore the fields with the narrowest rule: argosy align models",
         "helps    ignore ConfigMap: /data/a",

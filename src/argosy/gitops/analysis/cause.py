@@ -40,7 +40,7 @@ _WORDS: Final = {
     CauseKind.YOUR_CHANGE: "your change",
     CauseKind.DEFAULTING: "a default",
     CauseKind.WEBHOOK: "a webhook",
-    CauseKind.OTHER_CONTROLLER: "another writer",
+    CauseKind.OTHER_CONTROLLER: "drift",
     CauseKind.IMMUTABLE: "immutable",
     CauseKind.REFUSED: "refused",
     CauseKind.OTHER_REVISION: "another revision",
