@@ -1,1 +1,1 @@
-"""`argosy app`, the pages of Applications and their API: one folder for each action."""
+"""`argosy app`, the web pages of Applications and their API, with one folder per action."""

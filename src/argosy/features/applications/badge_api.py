@@ -1,7 +1,7 @@
-"""A picture for a README: how an Application, or all of a project, is.
+"""`/api/badge`: the status badge of an Application or of projects, as SVG.
 
-In: a name, a project. Out: SVG, drawn here. Never: more than health, sync and revision; tells what is not there from
-what may not be seen; anything at all unless the installation allows it.
+In: an Application name or project names. Out: SVG. Never: shows more than health, sync status and revision; reveals
+whether an Application is missing or not visible; shows a status unless statusbadge.enabled is true.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ COLOURS: Final = {
     "Missing": "#8f6a00", "Unknown": "#5b6570", "Synced": "#0d7a5f", "OutOfSync": "#9a6400",
 }  # fmt: skip
 GREY: Final = "#3d4650"
-WORST: Final = [each.value for each in Health]  # from the best on
+WORST: Final = [each.value for each in Health]  # from best to worst
 CHARACTER, PADDING, HEIGHT = 7, 12, 20
 SHORT, LONG = 7, 64  # digits of a revision
 WIDEST: Final = 2000
@@ -47,20 +47,20 @@ class Piece(NamedTuple):
 
 
 async def drawn(asked: Asked) -> Answer:
-    if not _is_enabled(asked):  # argo: drawn all the same, and tells nothing: a README has no broken picture
+    if not _is_enabled(asked):  # argo: an Unknown badge, so that a README shows no broken image
         return _picture(_pieces((), is_one=True, shows=False))
     query = asked.query
     name, projects = query.text("name"), query.all("project")
     namespace = query.text("namespace") or asked.site.desk.control
     for each in (*filter(None, (name, namespace)), *projects):
         if not NAME.fullmatch(each):
-            raise UserError("name, namespace and project must be names of objects; correct them")
+            raise UserError("name, namespace and project must be valid object names; correct them")
     if len(projects) > MOST_PROJECTS:
-        raise UserError(f"at most {MOST_PROJECTS} projects are drawn together; name fewer", where="project")
+        raise UserError(f"a badge covers at most {MOST_PROJECTS} projects; name fewer", where="project")
     found = _one(asked, namespace, name) if name else _of_projects(asked, set(projects))
     digits = LONG if query.flag("keepFullRevision") else SHORT
     pieces = _pieces(found, is_one=bool(name), shows=query.flag("revision"), digits=digits)
-    if query.flag("showAppName") and found and name:  # of what is not there, nothing that was sent is repeated
+    if query.flag("showAppName") and found and name:  # the name of a missing one is not echoed
         pieces = [Piece(name, GREY), *pieces]
     return _picture(pieces, query.number("width", 0, most=WIDEST))
 
@@ -87,7 +87,7 @@ def _of_projects(asked: Asked, projects: set[str]) -> list[Manifest]:
 
 
 def _pieces(found: Iterable[Manifest], *, is_one: bool, shows: bool, digits: int = SHORT) -> list[Piece]:
-    """argo: of several the worst; what is not there is not known."""
+    """argo: Several Applications show their worst status; none shows Unknown."""
     states = [mapping(each.get("status")) for each in found]
     healths = [_word(mapping(each.get("health")).get("status")) for each in states]
     syncs = [_word(mapping(each.get("sync")).get("status")) for each in states]
@@ -103,7 +103,7 @@ def _word(given: Any) -> str:
 
 
 def svg(pieces: Iterable[Piece], shown: int = 0) -> str:
-    """As wide as its words, or drawn so wide."""
+    """Render the segments side by side, scaled to `shown_width` pixels unless that is 0."""
     pieces = list(pieces)
     width = sum(each.width for each in pieces)
     size = f'width="{shown}" viewBox="0 0 {width} {HEIGHT}"' if shown else f'width="{width}"'
@@ -125,15 +125,15 @@ def svg(pieces: Iterable[Piece], shown: int = 0) -> str:
 
 ROUTES = (
     Route(
-        "GET", "/api/badge", Public("a README shows it; only where statusbadge.enabled says so"), drawn,
-        "A picture of how an Application, or all of a project, is. Unknown, unless statusbadge.enabled is true.",
+        "GET", "/api/badge", Public("for READMEs; only if statusbadge.enabled is true"), drawn,
+        "The status badge of an Application or of projects. Unknown unless statusbadge.enabled is true.",
         query=(
             Parameter("name", "The Application."), Parameter("namespace", "Its namespace."),
-            Parameter("project", "Its project; without a name, all of these projects.", "array"),
-            Parameter("revision", "Show the revision, too.", "boolean"),
-            Parameter("showAppName", "Show the name, too.", "boolean"),
-            Parameter("keepFullRevision", "All digits of the revision.", "boolean"),
-            Parameter("width", "Draw it so wide.", "integer"),
+            Parameter("project", "Its project; without a name, all Applications of these projects.", "array"),
+            Parameter("revision", "Also show the revision.", "boolean"),
+            Parameter("showAppName", "Also show the name.", "boolean"),
+            Parameter("keepFullRevision", "Show all digits of the revision.", "boolean"),
+            Parameter("width", "Width of the badge in pixels.", "integer"),
         ),
         tag="badge", operation="Badge", makes=(MEDIA,),
     ),

@@ -1,4 +1,4 @@
-"""`argosy app …`: Applications as Argo CD's command knows them, with no server in between."""
+"""`argosy app …`: commands compatible with `argocd app` that talk to the cluster without a server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Examples:
 
 See also: docs/guides/deliver.md
 """
-# Module → its verbs. Importing and building them takes time, so a typed verb loads only its own module.
+# Module → its verbs. Imports take time, so a command loads only the module of its own verb.
 MODULES: Final = {
     "argosy.features.applications.read.cli": ("list", "get", "resources", "tree", "history", "events"),
     "argosy.features.applications.sync.cli": ("sync",),
@@ -46,7 +46,7 @@ def add_to(commands: Commands[argparse.ArgumentParser], typed: str = "") -> None
     parser = commands.add_parser(
         "app",
         help="list, sync, compare and change Applications",
-        description="Applications as Argo CD's command knows them; the engine delivers them: argosy controller.",
+        description="Commands compatible with `argocd app`. The controller delivers Applications: argosy controller.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

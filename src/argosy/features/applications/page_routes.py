@@ -1,6 +1,6 @@
 """All routes of the pages of Applications.
 
-In: ROUTES of each page. Out: ROUTES. Never: a route of its own, but those that lead from Argo CD's addresses to ours.
+In: ROUTES of each page. Out: ROUTES. Never: defines routes of its own, except redirects from Argo CD's paths.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ async def home(asked: Asked) -> Answer:
 
 
 async def theirs(asked: Asked) -> Answer:
-    """argo: links that people have written down lead on."""
+    """argo: Redirect Argo CD's path of an Application, so that old links keep working."""
     return Redirect(where=of_app(asked.values["ns"], asked.values["name"]))
 
 
@@ -40,10 +40,10 @@ async def by_name(asked: Asked) -> Answer:
 
 
 ROUTES = (
-    Route("GET", "/", SignedIn(), home, "The beginning"),
-    Route("GET", "/applications", SignedIn(), home, "Argo CD's address of the list"),
-    Route("GET", "/applications/{name}", SignedIn(), by_name, "Argo CD's address of an application"),
-    Route("GET", "/applications/{ns}/{name}", SignedIn(), theirs, "Argo CD's address of an application"),
+    Route("GET", "/", SignedIn(), home, "Redirect to the list of applications"),
+    Route("GET", "/applications", SignedIn(), home, "Argo CD's path of the list"),
+    Route("GET", "/applications/{name}", SignedIn(), by_name, "Argo CD's path of an application"),
+    Route("GET", "/applications/{ns}/{name}", SignedIn(), theirs, "Argo CD's path of an application"),
     *bulk_page.ROUTES,
     *diff_page.ROUTES,
     *page.ROUTES,

@@ -1,6 +1,6 @@
-"""Which parts of the pages of Applications are live, and what makes them other.
+"""Live parts of the Application pages, and the changes that update them.
 
-In: changes. Out: LIVE. Never: a render for a change of somebody else's object, where that can be told cheaply.
+In: changed objects. Out: LIVE. Never: renders for a change of an unrelated object if a cheap check can rule it out.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ def of_applications(before: Manifest | None, after: Manifest | None) -> bool:
 
 
 def its_own(asked: Asked, before: Manifest | None, after: Manifest | None) -> bool:
-    """The Application itself."""
+    """True if the changed object is the Application of the page."""
     app: Application = asked.subject
     metadata = _metadata(before, after)
     return bool(metadata.get("namespace") == app.namespace and metadata.get("name") == app.name)
 
 
 def near(asked: Asked, before: Manifest | None, after: Manifest | None) -> bool:
-    """The Application, or anything where it has objects; of what is in no namespace, what it manages."""
+    """True for the Application, for objects in its namespaces, and for cluster-scoped objects that it manages."""
     if _kind(before, after) == "Application":
         return its_own(asked, before, after)
     metadata = _metadata(before, after)
@@ -73,7 +73,7 @@ def _version(app: Application) -> str:
 
 
 class _Known:
-    """An Application by its version: it is asked of for each change in the cluster."""
+    """Cache key of an Application by its resourceVersion, because every change in the cluster looks up its scope."""
 
     def __init__(self, app: Application, version: str) -> None:
         self.app, self._key = app, (app.namespace, app.name, version)
@@ -85,7 +85,7 @@ class _Known:
         return isinstance(other, _Known) and other._key == self._key
 
 
-Places = tuple[frozenset[str], frozenset[ResourceKey]]  # namespaces; what is in none
+Places = tuple[frozenset[str], frozenset[ResourceKey]]  # namespaces; keys of cluster-scoped objects
 
 
 def _places(app: Application, version: str) -> Places:

@@ -1,6 +1,6 @@
-"""Which Application a request with a body is about: the address and the body must agree on it.
+"""Find the Application that a request with a body refers to; path, query and body must agree.
 
-In: a request. Out: Found. Never: authorises one and lets another be written.
+In: a request. Out: Found. Never: authorizes one Application and lets the request write another.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from argosy.web.route import Found
 
 
 async def of_body(asked: Asked) -> Found | None:
-    """argo: `name`, `appNamespace` and `project` may stand in the body, too."""
+    """argo: The body may also contain `name`, `appNamespace` and `project`."""
     body = Body(await asked.mapping())
     same_name(asked.values["name"], body.text("name"))
     return await application(_placed(asked, body.text("appNamespace"), body.text("project")))
 
 
 async def of_manifest(asked: Asked) -> Found | None:
-    """By the metadata of the Application that is sent."""
+    """Find the Application by the metadata of the manifest in the body."""
     metadata = Body(await asked.mapping()).body("metadata") or Body({})
     same_name(asked.values["name"], metadata.text("name"))
     return await application(_placed(asked, metadata.text("namespace"), ""))
 
 
 def finer(verb: str) -> Callable[[Asked], Awaitable[Found | None]]:
-    """argo: who may change objects of an Application needs `update/<group>/<kind>/<namespace>/<name>`."""
+    """argo: Changing an object of an Application needs the action `update/<group>/<kind>/<namespace>/<name>`."""
 
     async def resolve(asked: Asked) -> Found | None:
         found = await application(asked)
@@ -47,7 +47,7 @@ def _placed(asked: Asked, namespace: str, project: str) -> Asked:
     for name, said in (("appNamespace", namespace), ("project", project)):
         typed = query.text(name)
         if typed and said and typed != said:
-            raise UserError(f"the address says {typed!r}, and the body {said!r}; send the same", where=name)
+            raise UserError(f"the query has {typed!r} and the body has {said!r}; send the same value", where=name)
         if typed or said:
             words.append((name, typed or said))
     return replace(asked, query=Query(words))

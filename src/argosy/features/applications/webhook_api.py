@@ -1,7 +1,7 @@
-"""A host of repositories says that something was pushed: the Applications that it concerns are refreshed.
+"""`/api/webhook`: refresh the Applications affected by a push to a repository.
 
-In: what any stranger may send. Out: 200, or why it is not believed. Never: reads a body before its turn, or opens it
-before its signature; a fault of the server for what was sent; more refreshes than one of an Application in ten seconds.
+In: deliveries from any sender. Out: 200, or the reason for the refusal. Never: reads a body before its turn; parses it
+before its signature is verified; answers 5xx to bad input; refreshes an Application more than once in ten seconds.
 """
 
 from __future__ import annotations
@@ -32,43 +32,45 @@ SECONDS: Final = 10.0
 A_SECOND: Final = 10  # from one address
 BURST: Final = 20
 MOST_SENDERS: Final = 10_000
-MOST_SEEN: Final = 10_000  # deliveries that are known again
-MOST_REFS: Final = 100  # of one repository in one delivery; where it is more, all of it is taken for moved
-LARGE: Final = 64 << 10  # what is read beside everything else
-UNSIGNED: Final = "its secret or signature is missing or wrong; give the webhook a secret that argocd-secret has"
+MOST_SEEN: Final = 10_000  # to recognize repeated deliveries
+MOST_REFS: Final = 100  # of one repository in one delivery; with more, all its refs count as changed
+LARGE: Final = 64 << 10  # larger bodies are read one at a time and parsed in a thread
+UNSIGNED: Final = (
+    "webhook secret or signature is missing or wrong; configure the webhook with a secret from argocd-secret"
+)
 
 
 class Webhooks:
-    """What is remembered between deliveries; all of it bounded."""
+    """Rate limits and recent deliveries, all of bounded size."""
 
     def __init__(self) -> None:
         self.refreshes = Refreshes()
         self._gate = asyncio.Lock()
         self._waiting = 0
-        self._senders: OrderedDict[str, tuple[float, float]] = OrderedDict()  # tokens left, and when
+        self._senders: OrderedDict[str, tuple[float, float]] = OrderedDict()  # tokens left, time of the last delivery
         self._seen: OrderedDict[bytes, None] = OrderedDict()
 
     def admit(self, sender: str) -> None:
-        """Ten a second from one address."""
+        """Raise TooMuch if a sender exceeds ten deliveries a second."""
         now = asyncio.get_running_loop().time()
         left, then = self._senders.pop(sender, (float(BURST), now))
         left = min(float(BURST), left + (now - then) * A_SECOND)
         if left < 1.0:
             self._senders[sender] = left, now
-            raise TooMuch(429, "too many webhooks from there; send fewer than ten a second")
+            raise TooMuch(429, "too many webhooks from this address; send fewer than ten a second")
         self._senders[sender] = left - 1.0, now
         if len(self._senders) > MOST_SENDERS:
             self._senders.popitem(last=False)
 
     @asynccontextmanager
     async def turn(self, announced: str) -> AsyncIterator[None]:
-        """Large ones one after another, and not for long: they are all that a stranger can fill the memory with."""
+        """Receive large bodies one at a time and with a timeout, so that senders cannot fill the memory."""
         if self._waiting >= WAITING:
             raise TooMuch(429, "too many webhooks at once; send it again in a moment")
         self._waiting += 1
         try:
             async with asyncio.timeout(SECONDS):
-                if announced.isdecimal() and int(announced) < LARGE:  # no more than that is taken off the socket
+                if announced.isdecimal() and int(announced) < LARGE:  # the server reads no more than Content-Length
                     yield
                 else:
                     async with self._gate:
@@ -79,7 +81,7 @@ class Webhooks:
             self._waiting -= 1
 
     def is_new(self, body: bytes, words: Iterable[str]) -> bool:
-        """Whether this very delivery did not come before."""
+        """True if this delivery was not received before."""
         digest = hashlib.sha256("\n".join(words).encode("utf-8", "surrogatepass") + b"\0")
         digest.update(body)
         mark = digest.digest()
@@ -117,13 +119,13 @@ async def _pushes(asked: Asked, body: bytes) -> tuple[Push, ...]:
             return read_pushes(asked.headers, body, secrets, largest=MOST_BODY)
         return await asyncio.to_thread(read_pushes, asked.headers, body, secrets, largest=MOST_BODY)
     except SourceRefused:
-        if secrets.values:  # which hosts have one is not for strangers
+        if secrets.values:  # do not reveal which hosts have a secret
             raise UserError(UNSIGNED, where="webhook") from None
         raise
 
 
 def concerned(asked: Asked, pushes: Iterable[Push]) -> list[ResourceKey]:
-    """The Applications that may have another revision now."""
+    """List the Applications whose target revision may have changed."""
     by_place: dict[object, dict[Push, None]] = {}
     for push in pushes:
         for url in push.urls:
@@ -151,9 +153,9 @@ def _sources(manifest: Manifest) -> Iterator[tuple[str, str]]:
 
 ROUTES = (
     Route(
-        "POST", "/api/webhook", Public("hosts of repositories show a signature instead of a session"), received,
-        "A push, told by GitHub, GitLab, Gitea, Forgejo, Gogs, Bitbucket or Bitbucket Server. Once argocd-secret has a "
-        "secret of any of them, what is not signed is refused.",
+        "POST", "/api/webhook", Public("Git hosts send a signature instead of a session"), received,
+        "Receive a push event from GitHub, GitLab, Gitea, Forgejo, Gogs, Bitbucket or Bitbucket Server. If "
+        "argocd-secret has a webhook secret, unsigned events are refused.",
         takes={}, gives=schema.NOTHING, media=("*",), most=MOST_BODY, tag="webhook", operation="Webhook",
     ),
 )  # fmt: skip

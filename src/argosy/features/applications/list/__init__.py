@@ -1,1 +1,1 @@
-"""The list of Applications, with actions on several of them."""
+"""The list of Applications and bulk actions."""

@@ -1,6 +1,6 @@
-"""`/apps/plan`: sync or refresh of several Applications, shown before it is done.
+"""`/apps/plan`: plan and run a sync or refresh of several Applications.
 
-In: names that were ticked. Out: a plan; what was asked for of each. Never: one that the caller may not touch.
+In: names of selected Applications. Out: a plan; requested operations. Never: an Application without permission.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from argosy.web.route import Filtered, Route
 
 MOST = 200
 AT_ONCE = 8
-DEEDS = {"sync": "sync", "refresh": "get"}  # argo: what each needs
+DEEDS = {"sync": "sync", "refresh": "get"}  # argo: the RBAC action that each needs
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +37,11 @@ class Planned:
     health: str
     why: str
     differing: int
-    refusal: str = ""  # why it will be left out
+    refusal: str = ""  # the reason why it is skipped
 
 
 def chosen(asked: Asked, form: Query, action: str) -> list[Application]:
-    """Those that are there and that the caller may so touch; others are left out, as if they were not there."""
+    """List the selected Applications that exist and that the caller may act on; the others are left out."""
     found = []
     for text in dict.fromkeys(form.all("app")):
         namespace, _, name = text.partition("/")
@@ -58,7 +58,7 @@ def chosen(asked: Asked, form: Query, action: str) -> list[Application]:
 def deed_of(form: Query) -> str:
     deed = form.text("do")
     if deed not in DEEDS:
-        raise UserError("choose SYNC or REFRESH, and the applications that are meant")
+        raise UserError("no action chosen; choose SYNC or REFRESH, and select applications")
     return deed
 
 
@@ -71,7 +71,7 @@ async def plan_page(asked: Asked) -> Answer:
 
 
 def _values(deed: str, planned: list[Planned], *, left_out: int = 0, done: int = 0, of: int = 0) -> dict[str, Any]:
-    """`of`: how many were to be done, once it was tried; `planned` are then those that were not."""
+    """`attempted` is the number of Applications that were tried, 0 before; `planned` are then those that failed."""
     return {
         "title": f"{deed.upper()} {of or len(planned)} applications",
         "section": "apps",
@@ -115,7 +115,7 @@ async def carry_out(asked: Asked) -> Answer:
     deed = deed_of(form)
     apps = chosen(asked, form, DEEDS[deed])
     if not apps:
-        raise UserError("none of them is there any more, or yours to touch; choose again")
+        raise UserError("none of the selected applications exists, or you may not change them; choose again")
     wish = SyncWish(prune="prune" in form, dry_run="dry_run" in form, only_out_of_sync="only_out_of_sync" in form)
     gate = asyncio.Semaphore(AT_ONCE)
 
@@ -147,6 +147,6 @@ async def _sync(asked: Asked, app: Application, wish: SyncWish) -> None:
 
 NEEDS = Filtered("applications", "get")
 ROUTES = (
-    Route("GET", "/apps/plan", NEEDS, plan_page, "What a change of several would do"),
-    Route("POST", "/apps/plan", NEEDS, carry_out, "Sync or refresh several"),
+    Route("GET", "/apps/plan", NEEDS, plan_page, "Plan a sync or refresh of several applications"),
+    Route("POST", "/apps/plan", NEEDS, carry_out, "Sync or refresh several applications"),
 )

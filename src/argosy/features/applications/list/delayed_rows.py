@@ -1,7 +1,7 @@
-"""Rows of Applications that wait for a sync window or for their project's turn: their WHY says so.
+"""Add the reason of a delayed sync (sync window, project budget) to the WHY of a row.
 
-In: a row, and what the server has read. Out: the row, or one with another WHY. Never: reads an Application that waits
-for nothing.
+In: a row, the cluster view. Out: the row, possibly with another WHY. Never: reads an Application that waits for
+nothing.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from argosy.gitops.cluster_view.cluster_view import Lookout
 
 
 def add_delay(lookout: Lookout, row: AppRow) -> AppRow:
-    """Return the row with what its Application waits for, before what differs."""
+    """Return the row with the delay of its Application before the differences."""
     if row.sync == "Synced" and not row.is_busy and REFRESH not in row.annotations:
         return row
     try:
         app = lookout.application(row.namespace, row.name)
     except UserError:
-        return row  # its row says why
+        return row  # the row already shows the error
     if app is None:
         return row
     delay = describe_delay(app, lookout.rules, lookout.cache.get, lookout.engines, clock())

@@ -1,6 +1,6 @@
-"""`/apps`: all Applications that somebody may see, filtered, sorted and paged here; what needs them first.
+"""`/apps`: the list of visible Applications, filtered, sorted and paged, with a summary of those that need attention.
 
-In: a request. Out: a page, its live parts. Never: counts what the caller may not see; the whole list to a browser.
+In: a request. Out: a page, its live parts. Never: counts Applications that the caller may not see; sends all rows.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from argosy.web.route import Filtered, Route
 from argosy.web.status_styles import look, page_state, worst_tone
 
 TITLE: Final = "Applications"
-MOST_OBJECTS: Final = 5  # of a row that is opened
+MOST_OBJECTS: Final = 5  # of an expanded row
 MAX_NEEDS_ROWS: Final = 200
 SIZES: Final = {"list": 50, "tiles": 48, "summary": 8}
 FACETS: Final = (
@@ -62,7 +62,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A row with what only a page knows: who looks, and when."""
+    """A row with values that depend on the caller and the time."""
 
     row: AppRow
     id: str
@@ -75,7 +75,7 @@ class Shown:
     more: int
     done: int
     total: int
-    errors: tuple[DoctorError, ...] = ()  # that the doctor knows
+    errors: tuple[DoctorError, ...] = ()  # reported by the doctor
 
     @property
     def tone(self) -> str:
@@ -87,12 +87,12 @@ class Shown:
 
 @dataclass(frozen=True)
 class Needs:
-    """What needs somebody: rows that are shown, how many there are, and what is wrong with the installation."""
+    """Applications that need attention: the rows shown, their total number, and errors of the installation."""
 
     rows: tuple[Shown, ...] = ()
     total: int = 0
     installation: tuple[DoctorError, ...] = ()
-    note: str = ""  # why the doctor's errors are not known, or not new
+    note: str = ""  # why the doctor's errors are missing or old
     may_see_doctor: bool = False
 
     @property
@@ -105,7 +105,7 @@ class Needs:
 
 
 def favourites_of(asked: Asked) -> frozenset[ResourceKey]:
-    """argo: they are the browser's own."""
+    """argo: Favourites are stored in the browser."""
     found = (each.partition("/") for each in preferences(asked).get("favourites", "").split("~")[:MOST_FAVOURITES])
     return frozenset(ResourceKey(*APPLICATION, namespace, app) for namespace, slash, app in found if slash)
 
@@ -167,11 +167,11 @@ def _application(lookout: Lookout, row: AppRow) -> Application | None:
     try:
         return lookout.application(row.namespace, row.name)
     except UserError:
-        return None  # its row says why
+        return None  # the row already shows the error
 
 
 class Problems:
-    """Of rows that were shown, as long as the site lives: a row is another one when its Application has changed."""
+    """Cache of the problems per row. A changed Application has a new row, so entries never become stale."""
 
     def __init__(self) -> None:
         self.of = lru_cache(maxsize=2048)(_problems)
@@ -192,7 +192,7 @@ def _problems(lookout: Lookout, row: AppRow) -> tuple[tuple[Problem, ...], int, 
 
 
 def matrix(chosen: Selection) -> list[dict[str, Any]]:
-    """Rows of sync by columns of health, each cell with its number and the query that leads there."""
+    """Build rows by sync status and columns by health; each cell has its count and the URL of that filter."""
     columns = [health for health in HEALTH_WORDS if chosen.count(health=health)] or ["Healthy"]
     return [
         {
@@ -212,7 +212,7 @@ def matrix(chosen: Selection) -> list[dict[str, Any]]:
 
 
 def bars(chosen: Selection) -> list[dict[str, Any]]:
-    """How many fare how, for a bar whose parts are links."""
+    """Build the segments of the health bar, with counts and links."""
     found, x = [], 0.0
     for health in HEALTH_WORDS:
         number = chosen.count(health=health)
@@ -256,7 +256,7 @@ def pairs(facets: Mapping[str, tuple[Facet, ...]], name: str) -> list[tuple[str,
 
 
 async def needs_you(asked: Asked, query: Query, favourites: frozenset[ResourceKey]) -> Needs:
-    """Errors first, the doctor's among them; then what is ill; then what differs and does not sync by itself."""
+    """List Applications with errors first, then unhealthy ones, then OutOfSync ones without automated sync."""
     chosen = selection_of(asked, read_query(query.text(view="tiles", sort="health", page=1)))
     known = await doctor_errors(asked)
 
@@ -284,7 +284,7 @@ def _waits(row: AppRow) -> bool:
 
 
 async def list_parts(asked: Asked) -> dict[str, str]:
-    """Rows of this page, never in another order under somebody's hands."""
+    """Render the rows of this page in their current order, so that rows do not move while they are used."""
     query = query_of(asked)
     chosen = selection_of(asked, query)
     macro = {"tiles": "tile", "summary": "needs_row"}.get(query.view, "row")
@@ -307,7 +307,7 @@ async def list_parts(asked: Asked) -> dict[str, str]:
 
 
 def worst(chosen: Selection) -> str:
-    """What the title and the favicon say of all that were asked for."""
+    """Return the worst state of all matching Applications, for title and favicon."""
     if any(row.has_error for row in chosen.found):
         return "bad"
     found = {page_state(health, sync) for (sync, health), number in chosen.matrix.items() if number}
@@ -315,13 +315,13 @@ def worst(chosen: Selection) -> str:
 
 
 def shape_of(ids: Iterable[str]) -> str:
-    """The same as long as the same things stand in the same order."""
+    """Return a digest that changes with the ids or their order."""
     return hashlib.blake2b("\n".join(ids).encode(), digest_size=8).hexdigest()
 
 
 @lru_cache(maxsize=4096)
 def _rendered(macro: str, one: Shown) -> str:
-    """The same row again and again, for all who look, as long as it does not change."""
+    """Render a row; cached, because many viewers see the same row."""
     return page_templates.part("applications/parts_list.html", macro, one)
 
 

@@ -1,1 +1,1 @@
-"""Parts that the pages of an Application share."""
+"""Shared parts of the pages of an Application."""

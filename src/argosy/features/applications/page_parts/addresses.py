@@ -1,6 +1,6 @@
-"""Where each thing of an Application is on this site, and what its element is called.
+"""URL paths and HTML element ids of Applications and their objects.
 
-In: names and keys. Out: paths, ids. Never: a path that a name could break out of.
+In: names and keys. Out: paths, ids. Never: leaves a name unquoted in a path.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def of_app(namespace: str, name: str, tab: str = "") -> str:
 
 
 def of_resource(namespace: str, name: str, key: ResourceKey, tab: str = "") -> str:
-    """argo: what has no group or no namespace has a dash there."""
+    """argo: A dash replaces an empty group or namespace."""
     parts = "/".join(_part(each or "-") for each in key)
     return f"{of_app(namespace, name)}/r/{parts}{f'?tab={tab}' if tab else ''}"
 

@@ -1,6 +1,6 @@
-"""What commits say of themselves: subject, author and time, by revision.
+"""Subject, author and time of commits, by revision.
 
-In: a reader, addresses and revisions. Out: texts. Never: keeps a page waiting: what is not known soon is left out.
+In: a reader, repository URLs and revisions. Out: texts. Never: delays a page: slow commits are left out.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from argosy.kube.objects.timestamps import written
 
 Told = tuple[str, str, str]  # subject, author, time
 SECONDS: Final = 0.25
-PATIENCE: Final = 3.0  # seconds of who tells an open page later
-AGAIN: Final = 60.0  # seconds after which a host that did not know it is asked again
-MOST: Final = 4096  # that are remembered
-LONGEST: Final = 120  # letters of a subject
-_failed: dict[tuple[str, str, str], float] = {}  # when
+PATIENCE: Final = 3.0  # for live updates of an open page
+AGAIN: Final = 60.0  # seconds before a failed commit is fetched again
+MOST: Final = 4096  # in the cache
+LONGEST: Final = 120  # characters of a subject
+_failed: dict[tuple[str, str, str], float] = {}  # monotonic time of the failure
 _asking: dict[tuple[str, str, str], asyncio.Task[Told | None]] = {}
-_known: dict[tuple[str, str, str], Told] = {}  # commits never change
+_known: dict[tuple[str, str, str], Told] = {}  # never expires: commits do not change
 
 
 async def commits_of(
     reader: Reader, app: Application, wanted: Iterable[tuple[str, str]], seconds: float = SECONDS
 ) -> dict[str, Told]:
-    """By revision, of (repository, revision)."""
+    """Return commit summaries by revision, for pairs of repository URL and revision."""
     asked = [(url, revision) for url, revision in dict.fromkeys(wanted) if _is_commit(revision)]
     found: dict[str, Told] = {}
     unknown = []
@@ -42,7 +42,7 @@ async def commits_of(
             unknown.append((url, revision))
     if unknown:
         tasks = {revision: _asked(reader, app, url, revision) for url, revision in unknown}
-        done, _ = await asyncio.wait(tasks.values(), timeout=seconds)  # those that take longer are known next time
+        done, _ = await asyncio.wait(tasks.values(), timeout=seconds)  # slower ones are cached for the next request
         for revision, task in tasks.items():
             if task in done and (told := task.result()):
                 found[revision] = told
@@ -50,7 +50,7 @@ async def commits_of(
 
 
 def _asked(reader: Reader, app: Application, url: str, revision: str) -> asyncio.Task[Told | None]:
-    """Once, however many pages ask for it meanwhile."""
+    """Fetch a commit once, even if several pages request it at the same time."""
     key = (url, app.project, revision)
     task = _asking.get(key)
     if task is None or task.get_loop() is not asyncio.get_running_loop():
@@ -67,7 +67,7 @@ async def current(
 
 
 def is_awaited(app: Application, revisions: Iterable[str]) -> bool:
-    """Whether Git has yet to answer; one that has said no is asked again later, and nobody waits for it."""
+    """True if a commit is being fetched; failed fetches do not count, as they are retried later."""
     pairs = zip(app.sources, revisions)
     return any((source.repo_url, app.project, revision) in _asking for source, revision in pairs)
 

@@ -1,7 +1,7 @@
-"""What every page of an Application shows around its own content.
+"""Common template values of every page of an Application: head, tabs, title.
 
-In: a request about an Application. Out: values for the template, and the live parts of its head. Never: HTML but by
-the macros that the page uses, too.
+In: a request for an Application. Out: template values, and the live parts of the head. Never: renders HTML except with
+the macros that the page uses.
 """
 
 from __future__ import annotations
@@ -51,12 +51,14 @@ async def head_of(asked: Asked, seconds: float = commits.SECONDS) -> Header:
 
 
 async def framed(asked: Asked, here: str, **values: Any) -> dict[str, Any]:
-    """`here`: the tab; empty for pages beside them."""
+    """`tab` is the current tab; empty for pages outside the tabs."""
     app, head = app_of(asked), await head_of(asked)
     return {
         "title": app.name,
         "is_live": bool(here),
-        "is_partial": commits.is_awaited(app, summary.revisions(app)),  # its stream tells what came later
+        "is_partial": commits.is_awaited(
+            app, summary.revisions(app)
+        ),  # the live stream delivers commits that arrive later
         "section": "apps",
         "state": page_state(head.health, head.sync, has_error=head.has_error),
         "crumbs": [("Apps", "/apps"), (app.name, head.base)],
@@ -69,7 +71,7 @@ async def framed(asked: Asked, here: str, **values: Any) -> dict[str, Any]:
 
 
 async def head_parts(asked: Asked) -> dict[str, str]:
-    """Live: the head, and what title and favicon say."""
+    """Render the live parts: the head, and the state shown by title and favicon."""
     head = await head_of(asked, commits.PATIENCE)
     state = page_state(head.health, head.sync, has_error=head.has_error)
     return {
@@ -81,6 +83,6 @@ async def head_parts(asked: Asked) -> dict[str, str]:
 
 
 def back_to(asked: Asked, said: str, tab: str = "") -> Redirect:
-    """To a page of it, which tells by a code what was done."""
+    """Redirect to a page of the Application with a flash message code."""
     app = app_of(asked)
     return Redirect(where=with_query(of_app(app.namespace, app.name, tab), [("said", said)]))

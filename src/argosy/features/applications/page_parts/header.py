@@ -1,6 +1,6 @@
-"""The head of every page of an Application: how it is, why, and what can be done about it.
+"""The head of every page of an Application: status, reason and permitted actions.
 
-In: an Application, its project, what is known of its commit, who asks. Out: Header. Never: asks a cluster.
+In: an Application, its project, commit summaries, permissions. Out: ApplicationHeader. Never: calls a cluster.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CONFIRMATION = "ing confirmation of"  # deletion, pruning
 
 @dataclass(frozen=True)
 class Revision:
-    """What is compared with: a commit, or the version of a chart."""
+    """The revision of one source: a commit or a chart version."""
 
     text: str
     ref: str = ""
@@ -48,7 +48,7 @@ class LastSync:
 
 @dataclass(frozen=True)
 class WindowMark:
-    """A sync window that says no. `is_for_all`: people may not sync either."""
+    """A sync window that blocks syncs. `is_for_all`: it blocks manual syncs, too."""
 
     text: str
     ends: str
@@ -84,15 +84,15 @@ class Header:
     conditions: tuple[tuple[str, str, str], ...]
     destination: str
     is_busy: bool
-    asks: str  # when that began which waits until somebody allows a deletion; empty: nothing does
+    asks: str  # start of the deletion that waits for confirmation; empty if none does
     is_deleted: bool
     reconciled: str
     objects: int
     may: Mapping[str, bool]
-    back: Rollback | None = None  # in force: Git asks for something else
+    back: Rollback | None = None  # active rollback: Git has another revision
     has_error: bool = False
     deployments: int = 0
-    delivered: str = ""  # by whom, where that is not argosy as usual
+    delivered: str = ""  # the delivery engine, if it is not argosy alone
 
 
 ACTIONS = ("sync", "override", "update", "delete", "logs")
@@ -108,10 +108,10 @@ def header(
     placed: Application | None = None,
     delay: str = "",
 ) -> Header:
-    """`commits` has subject, author and time by revision; `found` what somebody has seen by looking closely.
+    """`commits` has subject, author and time by revision; `drift_text` describes which fields differ.
 
-    `placed` is the Application with its destination by name and by address, since sync windows select by either.
-    `delay` says what it waits for.
+    `resolved_app` has both name and address of its destination, since sync windows select by either.
+    `delay` describes what a sync waits for.
     """
     automated = app.policy.automated
     target, hold = app.destination, read_hold(app.annotations)
@@ -134,7 +134,7 @@ def header(
         conditions=tuple(
             (str(each.get("type")), str(each.get("message")), str(each.get("lastTransitionTime") or ""))
             for each in mappings(app.status.get("conditions"))
-            if hold is None or told(hold, app.name) not in str(each.get("message"))  # its banner says it
+            if hold is None or told(hold, app.name) not in str(each.get("message"))  # the hold banner shows it
         ),
         destination=f"{'this cluster' if target.is_here else target.name or target.server} / {target.namespace or '–'}",
         is_busy=summary.is_busy(app),
@@ -150,7 +150,7 @@ def header(
 
 
 def _why(app: Application, found: str, delay: str) -> str:
-    """Nothing where a banner says it already."""
+    """Return the reason of the current status, or nothing if a banner already shows it."""
     why = summary.why(app, found, delay)
     types = {str(each.get("type")) for each in mappings(app.status.get("conditions"))}
     is_hold = why.startswith("held") and read_hold(app.annotations) is not None
@@ -175,7 +175,7 @@ def window_mark(app: Application, project: Project | None, now: datetime) -> Win
         automatic = verdict(project.windows, app, now, is_manual=False)
         manual = verdict(project.windows, app, now, is_manual=True)
     except WindowError as error:
-        return WindowMark(f"a sync window cannot be read: {error}", "", is_for_all=True)
+        return WindowMark(f"invalid sync window: {error}", "", is_for_all=True)
     if automatic.is_allowed and manual.is_allowed:
         return None
     found = automatic if manual.is_allowed else manual
@@ -209,6 +209,6 @@ def _last(app: Application) -> LastSync | None:
 
 
 def _urls(app: Application) -> tuple[str, ...]:
-    """argo: what Services, Ingresses and annotations say; the link component drops what is no address."""
+    """argo: URLs from Services, Ingresses and annotations; the link macro drops invalid ones."""
     found: Any = mapping(app.status.get("summary")).get("externalURLs")
     return tuple(str(each) for each in found) if isinstance(found, list) else ()

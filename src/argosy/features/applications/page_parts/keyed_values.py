@@ -1,6 +1,6 @@
-"""What has a key, in the words of a template: those read attributes, and a key is a tuple.
+"""Base class that exposes the parts of a ResourceKey as attributes for templates.
 
-In: –. Out: Keyed. Never: anything but names.
+In: –. Out: KeyProperties. Never: anything but the parts of the key.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from argosy.kube.names import ResourceKey
 
 
 class Keyed:
-    """For dataclasses with a field `key`."""
+    """Base of dataclasses with a field `key`."""
 
     __slots__ = ()
     key: ResourceKey

@@ -1,6 +1,6 @@
-"""Manifests as texts.
+"""Manifests prepared for display as text.
 
-In: manifests. Out: manifests without what nobody reads; what was last applied. Never: unmasks.
+In: manifests. Out: manifests without managedFields; the last applied configuration. Never: unmasks values.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def without_managers(manifest: Manifest) -> Manifest:
-    """k8s: who set which field is on a page of its own."""
+    """k8s: managedFields have a page of their own."""
     metadata = {name: value for name, value in manifest["metadata"].items() if name != "managedFields"}
     return {**manifest, "metadata": metadata}
 
 
 def last_applied(live: Manifest) -> Manifest | None:
-    """k8s: what a client-side apply left behind; None where there was none."""
+    """k8s: Read the annotation of client-side apply; None if it is missing or invalid."""
     text = (live["metadata"].get("annotations") or {}).get(LAST_APPLIED)
     if not isinstance(text, str):
         return None

@@ -1,6 +1,6 @@
-"""What an Application owns, as far as its project permits it.
+"""Objects and status rows of an Application that its project permits.
 
-In: a request. Out: nodes. Never: what a project does not permit, nor what came of that.
+In: a request. Out: nodes, rows. Never: an object that the project does not permit, nor its children.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from argosy.web.request import Asked
 
 
 async def nodes_of(asked: Asked) -> list[Node]:
-    """argo: below what is not permitted nothing is looked at."""
+    """argo: Children of an object that is not permitted are left out."""
     app, reader = app_of(asked), reader_of(asked)
     try:
         nodes, kinds = await reader.tree(app), await reader.kinds()
     except (Unseen, TransientError, ClusterError):
         if app.destination.is_here:
             raise
-        return []  # its cluster is away, which its conditions tell; its status lists what it manages
+        return []  # the cluster is unreachable, as conditions show; the status lists managed objects
     try:
         project = reader.project(app)
     except UserError:
-        return []  # its page says that there is no such project
+        return []  # the page shows that the project does not exist
     allowed = permission(app, project, reader.rules, kinds)
     if all(allowed(node.key) for node in nodes):
         return nodes
@@ -41,7 +41,7 @@ async def nodes_of(asked: Asked) -> list[Node]:
 
 
 async def rows_of(asked: Asked) -> list[Row]:
-    """What its status lists, also of what is not there: Git may name anything."""
+    """List the permitted rows of the status, including objects that do not exist yet: Git may name any object."""
     app, reader = app_of(asked), reader_of(asked)
     project = reader.rules.projects.get(app.project)
     if project is None:
@@ -51,12 +51,12 @@ async def rows_of(asked: Asked) -> list[Row]:
     except (TransientError, ClusterError):
         if app.destination.is_here:
             raise
-        kinds = {}  # then a kind is as it is written
+        kinds = {}  # then kinds are used as written
     allowed = permission(app, project, reader.rules, kinds)
     return [row for row in rows(app) if allowed(row.key)]
 
 
 def shows_orphans(asked: Asked) -> bool:
-    """argo: only where the project watches for them."""
+    """argo: Orphans are shown only if the project monitors them."""
     project = reader_of(asked).rules.projects.get(app_of(asked).project)
     return project is not None and project.orphans is not None

@@ -1,6 +1,6 @@
-"""What was deployed, newest first, and what happened: a timeline of Events and syncs.
+"""Deployment history and the timeline of Events and syncs, newest first.
 
-In: an Application, Events, what is known of commits. Out: Entry and Moment values. Never: asks a cluster.
+In: an Application, Events, commit summaries. Out: DeploymentRow and TimelineEvent values. Never: calls a cluster.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Entry:
     seconds: float | None
     by: str
     is_now: bool
-    is_same: bool  # as what is deployed now
-    back: int | None = None  # the earlier one that it brought back
+    is_same: bool  # revisions and sources equal the current deployment
+    back: int | None = None  # id of the deployment that this rollback restored
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def _lasted(started: str, ended: str) -> float | None:
 
 
 def moments(app: Application, events: Sequence[Manifest], show: str = "all") -> tuple[Moment, ...]:
-    """Newest first. Syncs are told beside Events, which clusters forget."""
+    """List Events and syncs, newest first. Syncs come from the history, as clusters delete Events."""
     found = [moment(app, each) for each in events]
     backs = gone_back(mappings(app.status.get("history")))
     found += [_deployed(*each) for each in zip(deployments(app.status), backs, strict=True)]

@@ -1,6 +1,6 @@
-"""Applications, listed and read.
+"""API to list and get Applications.
 
-In: a request. Out: Application and ApplicationList in Argo CD's shapes. Never: one that the caller may not see.
+In: a request. Out: Application and ApplicationList in Argo CD's format. Never: one that the caller may not see.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from argosy.web.request import Asked
 from argosy.web.responses import Json
 from argosy.web.route import Filtered, May, Parameter, Route
 
-SECONDS: Final = 45.0  # that a refresh is waited for; the doors wait for a minute
+SECONDS: Final = 45.0  # the middleware times out after a minute
 PLACE: Final = (
-    Parameter("appNamespace", "The namespace of the Application, where it is not that of the installation."),
+    Parameter("appNamespace", "The namespace of the Application, if it is not that of the installation."),
     Parameter("project", "The project that it must be in."),
 )
 
@@ -75,7 +75,7 @@ def _repositories(manifest: Manifest) -> set[str]:
 
 
 def _version(found: Iterable[Manifest]) -> str:
-    """The newest of these: a stream of them that begins there misses nothing, and others' changes are not told."""
+    """Return the newest resourceVersion of these objects: a watch from there misses no change of them."""
     versions = (str(each["metadata"].get("resourceVersion") or "") for each in found)
     return str(max((int(each) for each in versions if each.isdecimal()), default=0))
 
@@ -83,9 +83,9 @@ def _version(found: Iterable[Manifest]) -> str:
 async def got(asked: Asked) -> Json:
     word = asked.query.text("refresh")
     app = asked.subject
-    if word:  # argo: whatever it is, unless it is hard, it is a normal one
+    if word:  # argo: any value except hard means a normal refresh
         try:
-            asked.noted(asked.thing)  # it writes an annotation
+            asked.noted(asked.thing)  # a refresh writes an annotation
             with asked.entry.turnstile.waiting(asked.caller.name):
                 app = await refresh(desk_of(asked), app, is_hard=word == "hard", seconds=SECONDS)
         except TooLate as error:
@@ -97,23 +97,23 @@ ROUTES = (
     Route(
         "GET", "/api/v1/applications", Filtered("applications", "get"), listed, "List Applications.",
         query=(
-            Parameter("name", "Only the one of this name."),
-            Parameter("refresh", "Taken, and of no consequence for a list."),
-            Parameter("projects", "Only those of these projects.", "array"),
-            Parameter("project", "The same.", "array"),
-            Parameter("resourceVersion", "Taken, and of no consequence for a list."),
-            Parameter("selector", "Only those with these labels."),
-            Parameter("repo", "Only those of this repository."),
-            Parameter("appNamespace", "Only those of this namespace."),
+            Parameter("name", "Only the Application with this name."),
+            Parameter("refresh", "Accepted and ignored."),
+            Parameter("projects", "Only Applications of these projects.", "array"),
+            Parameter("project", "Only Applications of these projects.", "array"),
+            Parameter("resourceVersion", "Accepted and ignored."),
+            Parameter("selector", "Only Applications that match this label selector."),
+            Parameter("repo", "Only Applications with this repository."),
+            Parameter("appNamespace", "Only Applications in this namespace."),
             *ARGO_PAGING,
         ),
         gives=schema.APPLICATIONS, tag="applications", operation="ApplicationService_List",
     ),
     Route(
-        "GET", "/api/v1/applications/{name}", May("applications", "get", application), got, "Read an Application.",
+        "GET", "/api/v1/applications/{name}", May("applications", "get", application), got, "Get an Application.",
         query=(
-            Parameter("refresh", "Have it compared before; hard: and rendered anew."),
-            Parameter("resourceVersion", "Taken, and of no consequence."),
+            Parameter("refresh", "Refresh the Application first; hard: also render its manifests again."),
+            Parameter("resourceVersion", "Accepted and ignored."),
             *PLACE, FIELDS,
         ),
         gives=schema.APPLICATION, tag="applications", operation="ApplicationService_Get",

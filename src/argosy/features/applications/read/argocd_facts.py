@@ -1,6 +1,6 @@
-"""What Argo CD's own command prints of an Application, with what has to be asked for it.
+"""Print an Application as the argocd command does, after loading what the output needs.
 
-In: a desk, an Application. Out: text on stdout. Never: changes anything.
+In: an ApplicationService, an Application. Out: text on stdout. Never: changes anything.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ALLOWED = "Sync Allowed"
 
 
 async def print_get(desk: Desk, app: Application, chosen: argparse.Namespace) -> None:
-    """argo: the block, conditions, the last operation and parameters where they are asked for, then the objects."""
+    """argo: Summary, conditions, last operation and parameters if requested, then the objects."""
     async with open_reader(desk) as reader:
         project = reader.rules.projects.get(app.project)
         placed = reader.rules.clusters.placed(app)
@@ -42,7 +42,7 @@ async def print_get(desk: Desk, app: Application, chosen: argparse.Namespace) ->
 
 
 async def print_ending(desk: Desk, app: Application, how: str, *, shows_operation: bool) -> None:
-    """argo: how a sync or a wait ends; windows and conditions are no part of it."""
+    """argo: The output at the end of a sync or wait, without sync windows and conditions."""
     async with open_reader(desk) as reader:
         lines = ["", *argocd_output.block(app, ALLOWED, url=url_of(reader, app)), ""]
         if shows_operation and app.state is not None:
@@ -52,7 +52,7 @@ async def print_ending(desk: Desk, app: Application, how: str, *, shows_operatio
 
 
 async def print_resources(desk: Desk, app: Application, how: str, *, only_orphans: bool) -> None:
-    """argo: what it manages, then what nobody does where its project looks for that."""
+    """argo: Managed objects, then orphans if the project monitors them."""
     async with open_reader(desk) as reader:
         looks = reader.project(app).orphans is not None
         there = reader.at(app)
@@ -76,7 +76,7 @@ async def _objects(reader: Reader, app: Application, how: str) -> list[str]:
 
 
 def url_of(reader: Reader, app: Application) -> str:
-    """argo: of its page, where the settings say where pages are; there is no server here."""
+    """argo: The page of the Application, if argocd-cm has a url; argosy's CLI has no server address."""
     settings = reader.cache.get(ResourceKey("", "ConfigMap", reader.desk.control, ARGOCD_CM)) or {}
     url = str((settings.get("data") or {}).get("url") or "").rstrip("/")
     return f"{url}/applications/{app.name}" if url else summary.NONE

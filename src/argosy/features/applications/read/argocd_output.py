@@ -1,6 +1,6 @@
-"""An Application as Argo CD's own command prints it, line for line.
+"""Render an Application exactly as the argocd command prints it.
 
-In: an Application, what its project's windows say. Out: lines. Never: more than that command prints: scripts count.
+In: an Application, its sync windows. Out: lines. Never: lines that argocd does not print, as scripts parse them.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _source(source: Source) -> list[str]:
 
 
 def _sync(app: Application) -> str:
-    """argo: the first source alone is told of; a commit is added unless it is what was asked for."""
+    """argo: Shows only the first source; adds the commit unless the target revision is a commit."""
     word = summary.sync_word(app)
     ref = str(app.sources[0].wire.get("targetRevision") or "") if app.sources else ""
     between = {"Synced": " to ", "OutOfSync": " from "}.get(word)
@@ -70,7 +70,7 @@ def _sync(app: Application) -> str:
 
 
 def states(app: Application, health: Mapping[ResourceKey, str]) -> list[Row]:
-    """argo: first what the last operation did, in its order; then the rest, by name."""
+    """argo: Results of the last operation in their order, then the other objects by name."""
     found = {row.key: row for row in summary.rows(app, health) if not row.hook}
     there = {_key(each) for each in mappings(app.status.get("resources"))}
     rows = []
@@ -89,7 +89,7 @@ def _key(wire: Mapping[str, Any]) -> ResourceKey:
 
 
 def tree(app: Application, nodes: Sequence[Node], *, is_detailed: bool) -> list[str]:
-    """argo: objects with what came of them."""
+    """argo: Managed objects with their children."""
     states_of = {row.key: row for row in summary.rows(app)}
     rows = []
     for branch in branches(nodes):
@@ -108,7 +108,7 @@ def tree(app: Application, nodes: Sequence[Node], *, is_detailed: bool) -> list[
 
 
 def resource_tree(nodes: Sequence[Node], orphans: Sequence[ResourceKey], *, is_detailed: bool) -> list[str]:
-    """argo: the branches are drawn before the group."""
+    """argo: The branch prefix precedes the group."""
     rows: list[tuple[str, ...]] = []
     for branch in branches(nodes):
         node, key = branch.node, branch.node.key
@@ -120,7 +120,7 @@ def resource_tree(nodes: Sequence[Node], orphans: Sequence[ResourceKey], *, is_d
 
 
 def lead(branch: Branch) -> str:
-    """argo: two signs a level."""
+    """argo: Two characters per level."""
     if not branch.is_last:
         return ""
     *above, last = branch.is_last
@@ -133,7 +133,7 @@ def conditions(app: Application) -> list[str]:
 
 
 def parameters(app: Application, position: int | None, name: str) -> list[str]:
-    """argo: the Helm values that it sets, of the one source or of the one that is asked for."""
+    """argo: The Helm parameters of the only source or of the selected source."""
     helm = mapping(_asked(app, position, name).get("helm"))
     if not helm:
         return []

@@ -1,4 +1,4 @@
-"""`argosy app list|get|resources|tree|history|events`: Applications, looked at."""
+"""`argosy app list|get|resources|tree|history|events`: read Applications."""
 
 from __future__ import annotations
 
@@ -32,56 +32,58 @@ def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
         parts, "get", "show an Application and what it manages", run_get, forms=GET_FORMS,
         examples=("get models", "get models --refresh", "get models -o yaml"),
     )  # fmt: skip
-    parser.add_argument("--refresh", action="store_true", help="look at Git and the cluster anew before")
-    parser.add_argument("--hard-refresh", action="store_true", help="render anew, too")
-    parser.add_argument("--show-operation", action="store_true", help="show how the last operation went")
-    parser.add_argument("--show-params", action="store_true", help="show the Helm values that the Application sets")
-    about = "with --show-params: of this one of several sources, the first is 1"
+    parser.add_argument("--refresh", action="store_true", help="refresh the Application first")
+    parser.add_argument(
+        "--hard-refresh", action="store_true", help="refresh the Application first and render its manifests again"
+    )
+    parser.add_argument("--show-operation", action="store_true", help="show the last operation")
+    parser.add_argument("--show-params", action="store_true", help="show the Helm parameters of the Application")
+    about = "with --show-params: number of the source; the first is 1"
     parser.add_argument("--source-position", type=int, metavar="N", help=about)
-    about = "with --show-params: of the source of this name"
+    about = "with --show-params: name of the source"
     parser.add_argument("--source-name", default="", metavar="NAME", help=about)
-    about = "wait for a refresh, at most (default: 60)"
+    about = "wait at most this many seconds for a refresh (default: 60)"
     parser.add_argument("--timeout", type=float, default=60.0, metavar="S", help=about)
     _add_watch(parser)
     parser = verb(
-        parts, "resources", "list what an Application manages", run_resources,
+        parts, "resources", "list the objects of an Application", run_resources,
         forms=("table", "wide", "tree", "tree=detailed", "name", "json", "yaml"),
         examples=("resources models", "resources models -o wide", "resources models --orphaned"),
     )  # fmt: skip
-    about = "what is in its namespace and belongs to no Application, instead"
+    about = "list orphaned objects instead: in its namespace, without an Application"
     parser.add_argument("--orphaned", action="store_true", help=about)
-    parser.add_argument("--project", default="", metavar="NAME", help="refuse if it is in another project")
+    parser.add_argument("--project", default="", metavar="NAME", help="fail if the Application is in another project")
     verb(
-        parts, "tree", "show what an Application manages, with all that came of it", run_tree, forms=("tree", "json"),
+        parts, "tree", "show the objects of an Application and their children", run_tree, forms=("tree", "json"),
         examples=("tree models", "tree models -o json"),
     )  # fmt: skip
     verb(
-        parts, "history", "what was deployed, when and by whom", run_history,
+        parts, "history", "show the deployment history of an Application", run_history,
         forms=("table", "wide", "id", "json", "yaml"), examples=("history models", "history models -o id"),
     )  # fmt: skip
     parser = verb(
-        parts, "events", "what happened to an Application", run_events, forms=("table", "json", "yaml"),
+        parts, "events", "show Events of an Application", run_events, forms=("table", "json", "yaml"),
         examples=("events models", "events models --all"),
     )  # fmt: skip
-    parser.add_argument("--all", action="store_true", help="Events of the objects that it manages, too")
+    parser.add_argument("--all", action="store_true", help="also show Events of its objects")
 
 
 def _add_filters(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("-l", "--selector", default="", metavar="LABELS", help="only those with these labels, such as env=prod")
-    about = "only those of this project; repeatable"
+    add("-l", "--selector", default="", metavar="LABELS", help="only Applications with these labels, such as env=prod")
+    about = "only Applications of this project; repeatable"
     add("-p", "--project", action="append", default=[], metavar="NAME", help=about)
-    add("-r", "--repo", default="", metavar="URL", help="only those that deliver from this repository")
-    add("-c", "--cluster", default="", metavar="SERVER", help="only those that deliver to this cluster")
-    add("-P", "--path", default="", metavar="PATH", help="only those that deliver this path of a repository")
-    add("-A", "--all-namespaces", action="store_true", help="those of all namespaces")
-    add("--no-headers", action="store_true", help="without the line of headings")
+    add("-r", "--repo", default="", metavar="URL", help="only Applications with this repository")
+    add("-c", "--cluster", default="", metavar="SERVER", help="only Applications with this destination cluster")
+    add("-P", "--path", default="", metavar="PATH", help="only Applications with this path in the repository")
+    add("-A", "--all-namespaces", action="store_true", help="list Applications of all namespaces")
+    add("--no-headers", action="store_true", help="do not print column headings")
     _add_watch(parser)
     add("--quick", action="store_true", help="count objects that differ, not fields")
 
 
 def _add_watch(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-w", "--watch", action="store_true", help="go on, until Ctrl-C")
+    parser.add_argument("-w", "--watch", action="store_true", help="watch for changes until Ctrl-C")
 
 
 def run_list(chosen: argparse.Namespace) -> int:
@@ -113,12 +115,12 @@ def run_list(chosen: argparse.Namespace) -> int:
 
 
 def _shows_why(chosen: argparse.Namespace) -> bool:
-    """True if the list has a column WHY. Called as argocd, `-o wide` has Argo CD's columns alone."""
+    """True if the list has a column WHY. When run as argocd, `-o wide` has only Argo CD's columns."""
     return form(chosen) == "table" or (form(chosen) == "wide" and not is_compat(chosen))
 
 
 def _until_interrupted(chosen: argparse.Namespace, work: Callable[[Desk], Awaitable[int]]) -> int:
-    """Ctrl-C is how a watch ends."""
+    """Run a command; Ctrl-C ends a watch with exit code 0."""
     try:
         return at_desk(chosen, work)
     except KeyboardInterrupt:
@@ -216,7 +218,7 @@ async def print_app(
     shows_operation: bool = False,
     parameters_of: tuple[int | None, str] | None = None,
 ) -> None:
-    """argo: what its get prints; its sync and wait end with it, too."""
+    """argo: The output of get, and the end of the output of sync and wait."""
     from argosy.features.applications.read import text_output as app_screen
     from argosy.gitops.application_client import summary
     from argosy.gitops.application_client.client import clock
@@ -341,7 +343,7 @@ def run_history(chosen: argparse.Namespace) -> int:
         elif how == "id":
             print("".join(f"{entry.id}\n" for entry in entries), end="")
         elif not entries:
-            talk(f"{app.name} was never synced; sync it: argosy app sync {app.name}")
+            talk(f"{app.name} has no deployment history; sync it: argosy app sync {app.name}")
         else:
             show = app_screen.wide_history_lines if how == "wide" else app_screen.history_lines
             print("\n".join(show(entries)))
@@ -361,7 +363,7 @@ def run_events(chosen: argparse.Namespace) -> int:
         if chosen.output in ("json", "yaml"):
             print_data({"apiVersion": "v1", "kind": "List", "items": found}, chosen.output)
         elif not found:
-            talk(f"no Events of {app.name}; clusters forget them after an hour or so")
+            talk(f"no Events of {app.name}; clusters delete Events after about an hour")
         else:
             print("\n".join(app_tree.event_lines(found, Screen(sys.stdout), clock())))
         return 0

@@ -1,6 +1,6 @@
-"""What an Application desires and what lives of it: manifests, managed resources, its tree, revisions.
+"""API for the manifests, managed resources, resource tree, diffs and revisions of an Application.
 
-In: a request. Out: Argo CD's shapes, with JSON inside of texts where it has it so. Never: a value of a Secret.
+In: a request. Out: Argo CD's format, with JSON in strings where Argo CD has that. Never: a value of a Secret.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from argosy.web.responses import Json
 from argosy.web.route import May, Parameter, Route, SignedIn
 
 NODE: Final = GroupKind("", "Node")
-TAGS_AGE: Final = 60.0  # seconds that a host's word on its tags may be old
+TAGS_AGE: Final = 60.0  # of the cached tags of a repository
 
 
 async def manifests(asked: Asked) -> Json:
@@ -71,9 +71,9 @@ async def managed(asked: Asked) -> Json:
 
 
 async def server_side(asked: Asked) -> Json:
-    """argo: as a server would make it. What a caller sends is not compared: only what Git has is known to be theirs."""
+    """argo: Diff with a server-side dry run. Manifests in the request are refused: only Git defines desired state."""
     if asked.query.all("targetManifests") or asked.query.all("liveResources"):
-        told = "only what Git has is compared; leave targetManifests and liveResources out"
+        told = "only manifests from Git are compared; remove targetManifests and liveResources"
         raise UserError(told, where="targetManifests")
     app, reader = asked.subject, reader_of(asked)
     options = ",".join(filter(None, (app.annotations.get(COMPARE_OPTIONS, ""), "ServerSideDiff=true")))
@@ -98,7 +98,7 @@ async def resource_tree(asked: Asked) -> Json:
 
 
 async def tree_of(reader: Reader, app: Application, choice: Choice | None = None) -> dict[str, Any]:
-    """As both the answer and the stream tell it."""
+    """Build the tree for both the response and the stream."""
     project = reader.project(app)
     allowed = permission(app, project, reader.rules, await reader.kinds())
     fits = (choice or Choice()).fits
@@ -115,7 +115,7 @@ async def tree_of(reader: Reader, app: Application, choice: Choice | None = None
 
 
 def _missing(reader: Reader, app: Application, kinds: Catalog) -> list[Node]:
-    """argo: what is desired and does not live is in the tree, too."""
+    """argo: The tree includes desired objects that do not exist."""
     absent = [row.key for row in rows(app) if not row.hook and row.status == "OutOfSync"]
     return [
         Node(key, kinds[key.group_kind].version if key.group_kind in kinds else "", health=Assessment(Health.MISSING))
@@ -135,12 +135,19 @@ async def commit(asked: Asked) -> Json:
     app, reader, revision = asked.subject, reader_of(asked), asked.values["revision"]
     place = asked.query.number("sourceIndex", 0)
     if place >= len(app.sources):
-        raise UserError(f"there are {len(app.sources)} sources; the first is 0", where="sourceIndex")
+        raise UserError(
+            f"source index out of range: the Application has {len(app.sources)} sources; the first is 0",
+            where="sourceIndex",
+        )
     source = app.sources[place]
     if source.chart:
-        raise UserError(f"{source.chart} is a chart, and has no commits; see its versions where it is published")
+        raise UserError(
+            f"source {source.chart} is a Helm chart and has no commits; see its versions in the chart repository"
+        )
     if not COMMIT.fullmatch(revision) and not SHORT_COMMIT.fullmatch(revision):
-        raise UserError(f"{quoted(revision, 80)} is no commit; send its digits, seven at least", where="revision")
+        raise UserError(
+            f"{quoted(revision, 80)} is not a commit; send at least its first seven digits", where="revision"
+        )
     mirror = reader.rules.repositories.mirror(source.repo_url, project=app.project)
     found = await mirror.commit(revision.lower(), max_age=TAGS_AGE)
     refs = await mirror.refs(max_age=TAGS_AGE)
@@ -153,13 +160,13 @@ async def commit(asked: Asked) -> Json:
 async def chart(asked: Asked) -> Json:
     source = next((each for each in asked.subject.sources if each.chart), None)
     if source is None:
-        raise UserError("its sources are no charts of a Helm repository; see its commits: revisions/REVISION/metadata")
-    raise UserError(f"what chart {source.chart} says of itself is not read; see it where it is published")
+        raise UserError("the Application has no Helm chart source; see its commits: revisions/REVISION/metadata")
+    raise UserError(f"metadata of chart {source.chart} is not supported; see it in the chart repository")
 
 
 async def with_files(asked: Asked) -> Json:
-    told = "manifests are rendered from Git alone; push a branch and ask for it by ?revision=, or: argosy render DIR"
-    raise UserError(f"files cannot be sent to be rendered; {told}")
+    told = "manifests are rendered only from Git; push a branch and request it with ?revision=, or: argosy render DIR"
+    raise UserError(f"rendering uploaded files is not supported; {told}")
 
 
 FILTER: Final = tuple(
@@ -171,51 +178,55 @@ OF = May("applications", "get", application)
 AT = "/api/v1/applications/{name}"
 ROUTES = (
     Route(
-        "GET", f"{AT}/manifests", OF, manifests, "What an Application desires.",
+        "GET", f"{AT}/manifests", OF, manifests, "Get the desired manifests of an Application.",
         query=(
-            Parameter("revision", "A branch, tag or commit instead of its own."),
-            Parameter("revisions", "The same for each of several sources.", "array"),
-            Parameter("sourcePositions", "Which sources those are for; the first is 1.", "array"),
-            Parameter("noCache", "Taken: what is rendered is known by its content.", "boolean"),
+            Parameter("revision", "A branch, tag or commit instead of the target revision."),
+            Parameter("revisions", "Revisions of several sources.", "array"),
+            Parameter("sourcePositions", "Positions of the sources of these revisions; the first is 1.", "array"),
+            Parameter("noCache", "Accepted and ignored: the render cache is keyed by content.", "boolean"),
             *PLACE,
         ),
         gives=schema.MANIFESTS, tag="applications", operation="ApplicationService_GetManifests",
     ),
     Route(
-        "GET", f"{AT}/managed-resources", OF, managed, "What an Application manages, desired and live.",
+        "GET", f"{AT}/managed-resources", OF, managed, "List the managed objects of an Application, desired and live.",
         query=(*FILTER, *PLACE), gives=schema.DIFFS, tag="applications",
         operation="ApplicationService_ManagedResources",
     ),
     Route(
-        "GET", f"{AT}/resource-tree", OF, resource_tree, "What an Application manages, with all that came of it.",
+        "GET", f"{AT}/resource-tree", OF, resource_tree,
+        "Get the managed objects of an Application and their children.",
         query=(*FILTER, *PLACE), gives=schema.TREE, tag="applications", operation="ApplicationService_ResourceTree",
     ),
     Route(
-        "GET", f"{AT}/server-side-diff", OF, server_side, "What differs, as the cluster would apply it.",
+        "GET", f"{AT}/server-side-diff", OF, server_side, "Get differences as computed by a server-side apply dry run.",
         query=(
-            Parameter("targetManifests", "Refused: only what Git has is compared.", "array"),
-            Parameter("liveResources", "Refused, too.", "array"), *PLACE,
+            Parameter("targetManifests", "Refused: only manifests from Git are compared.", "array"),
+            Parameter("liveResources", "Refused.", "array"), *PLACE,
         ),
         gives=schema.DIFFS, tag="applications", operation="ApplicationService_ServerSideDiff",
     ),
     Route(
-        "GET", f"{AT}/revisions/{{revision}}/metadata", OF, commit, "What a commit says of itself.",
+        "GET", f"{AT}/revisions/{{revision}}/metadata", OF, commit, "Get author, date and message of a commit.",
         query=(
-            Parameter("sourceIndex", "Of which source; the first is 0.", "integer"),
-            Parameter("versionId", "Taken, and of no consequence.", "integer"), *PLACE,
+            Parameter("sourceIndex", "Index of the source; the first is 0.", "integer"),
+            Parameter("versionId", "Accepted and ignored.", "integer"), *PLACE,
         ),
         gives=schema.COMMIT, tag="applications", operation="ApplicationService_RevisionMetadata",
     ),
     *(
         Route(
-            "GET", f"{AT}/revisions/{{revision}}/{what}", OF, chart, "Refused: see a chart where it is published.",
-            query=(Parameter("sourceIndex", "Taken.", "integer"), Parameter("versionId", "Taken.", "integer"), *PLACE),
+            "GET", f"{AT}/revisions/{{revision}}/{what}", OF, chart, "Refused: chart metadata is not supported.",
+            query=(
+                Parameter("sourceIndex", "Ignored.", "integer"), Parameter("versionId", "Ignored.", "integer"), *PLACE,
+            ),
             gives=schema.NOTHING, tag="applications", operation=f"ApplicationService_{word}",
         )
         for what, word in (("chartdetails", "RevisionChartDetails"), ("ocimetadata", "GetOCIMetadata"))
     ),
     Route(
-        "POST", "/api/v1/applications/manifestsWithFiles", SignedIn(), with_files, "Refused: files are not rendered.",
+        "POST", "/api/v1/applications/manifestsWithFiles", SignedIn(), with_files,
+        "Refused: uploaded files are not rendered.",
         takes=schema.ANY, gives=schema.NOTHING, is_change=False, tag="applications",
         operation="ApplicationService_GetManifestsWithFiles",
     ),

@@ -1,7 +1,7 @@
-"""How each object of an Application fares, written into its status as Argo CD's server does.
+"""Add the health of each object to the status of an Application, as Argo CD's server does.
 
-In: a reader, an Application. Out: its manifest, with the health of each object. Never: of one that its project does not
-permit; changes what was stored.
+In: a reader, an Application. Out: its manifest, with the health of each object. Never: health of an object that the
+project does not permit; changes the stored Application.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from argosy.gitops.status.wire_format import given, mapping, mappings
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 
-SOURCE, TREE = "resourceHealthSource", "appTree"  # argo: who keeps health out of the status says so
+SOURCE, TREE = "resourceHealthSource", "appTree"  # argo: set if health is not stored in the status
 NAMES: Final = ("group", "kind", "namespace", "name")
 
 
@@ -27,7 +27,7 @@ def lacks_health(manifest: Mapping[str, Any]) -> bool:
 
 
 async def with_health(reader: Reader, app: Application) -> Manifest:
-    """argo: in what is read and what is followed by name; in lists nobody asks for it."""
+    """argo: Get and watch of a single Application include health; lists do not."""
     status = mapping(app.wire.get("status"))
     project = reader.rules.projects.get(app.project)
     if not lacks_health(app.wire) or project is None:
@@ -38,7 +38,7 @@ async def with_health(reader: Reader, app: Application) -> Manifest:
     except (Unseen, TransientError, ClusterError):
         if app.destination.is_here:
             raise
-        return dict(app.wire)  # its cluster is away: what is known of it is told all the same
+        return dict(app.wire)  # the cluster is unreachable: return the stored status
     resources = [_told(each, judged) for each in mappings(status.get("resources"))]
     return {**app.wire, "status": {**status, "resources": resources}}
 

@@ -1,6 +1,6 @@
-"""What is to be known about an Application: its Events, links and sync windows.
+"""API for the Events, links and sync windows of an Application.
 
-In: a request. Out: Argo CD's shapes. Never: Events of what is not the Application's.
+In: a request. Out: Argo CD's format. Never: Events of objects outside the Application.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ async def _its_object(reader: Reader, app: Application, name: str, namespace: st
             continue
         if (metadata.get("namespace") or "") == namespace:
             return manifest
-    raise UserError("not found as part of the application; see what it has: argosy app tree", where=app.name)
+    raise UserError("object not found as part of the application; list its objects: argosy app tree", where=app.name)
 
 
 def _is_about(event: Manifest, manifest: Manifest) -> bool:
@@ -123,7 +123,7 @@ def _window(window: SyncWindow) -> dict[str, Any]:
 
 ROUTES = (
     Route(
-        "GET", f"{AT}/events", OF, events, "Events of an Application, or of one of its objects.",
+        "GET", f"{AT}/events", OF, events, "List Events of an Application or of one of its objects.",
         query=(
             Parameter("resourceNamespace", "The namespace of the object."),
             Parameter("resourceName", "The name of the object."),
@@ -132,16 +132,16 @@ ROUTES = (
         gives=schema.EVENTS, tag="applications", operation="ApplicationService_ListResourceEvents",
     ),
     Route(
-        "GET", f"{AT}/links", OF, links, "Links beside an Application, by application.links of argocd-cm.",
-        query=(Parameter("namespace", "Taken: appNamespace is meant."), *PLACE), gives=schema.LINKS,
+        "GET", f"{AT}/links", OF, links, "List the links of an Application (application.links in argocd-cm).",
+        query=(Parameter("namespace", "Ignored: use appNamespace."), *PLACE), gives=schema.LINKS,
         tag="applications", operation="ApplicationService_ListLinks",
     ),
     Route(
-        "GET", f"{AT}/resource/links", OF, object_links, "Links beside an object, by resource.links of argocd-cm.",
+        "GET", f"{AT}/resource/links", OF, object_links, "List the links of an object (resource.links in argocd-cm).",
         query=NAMED, gives=schema.LINKS, tag="applications", operation="ApplicationService_ListResourceLinks",
     ),
     Route(
-        "GET", f"{AT}/syncwindows", OF, windows, "The sync windows that are for an Application.", query=PLACE,
+        "GET", f"{AT}/syncwindows", OF, windows, "List the sync windows of an Application.", query=PLACE,
         gives=schema.WINDOWS, tag="applications", operation="ApplicationService_GetApplicationSyncWindows",
     ),
 )  # fmt: skip
