@@ -162,7 +162,7 @@ def test_the_difference_can_be_to_another_ref(page: Any, site: World) -> None:
     page.fill("#with", "main~1")
     page.get_by_role("button", name="Compare").click()
     page.wait_for_url("**with=main**")
-    assert "Nothing can be compared" in page.inner_text("main")  # such a ref is nobody's branch
+    assert "The comparison failed" in page.inner_text("main")  # such a ref is nobody's branch
     first = site.do(_first)
     page.goto(f"/apps/argocd/fraud/diff?with={first}")
     text = page.inner_text(".diff")
@@ -346,7 +346,7 @@ def _told_of_the_rollback(page: Any) -> None:
     page.goto("/apps/argocd/docs/operation")
     assert "a rollback" in page.inner_text("#operation h2")
     page.goto("/apps/argocd/docs/sync")
-    assert "A sync of it ends the rollback" in page.inner_text("main")
+    assert "A sync ends the rollback" in page.inner_text("main")
     page.goto("/activity?app=docs")
     assert "Rolled back" in page.inner_text("main")
 
@@ -378,7 +378,7 @@ def test_an_object_is_deleted_by_its_name_alone(page: Any, site: World) -> None:
     page.get_by_role("button", name="DELETE").click()
     expect(page.locator("main")).to_contain_text("nothing was deleted")
     page.fill("#f-sure", "web-old")
-    page.get_by_label("At once").check()
+    page.get_by_label("Delete immediately").check()
     page.get_by_role("button", name="DELETE").click()
     page.wait_for_url("**said=deleted")
     site.do(lambda room: room.until_gone("Pod", "web-old"))
@@ -389,7 +389,7 @@ def test_an_application_is_deleted_by_its_name_alone(page: Any, site: World) -> 
     page.locator("summary[aria-label='More actions']").click()
     page.get_by_role("link", name="Delete…").click()
     page.fill("#f-sure", "spare")
-    page.get_by_label("They stay").check()
+    page.get_by_label("Keep them").check()
     page.get_by_role("button", name="DELETE").click()
     page.wait_for_url("**/apps?said=deleted")
     site.do(lambda room: room.until_gone("argoproj.io/Application", "spare", CONTROL))

@@ -106,7 +106,7 @@ def test_columns_sort_on_the_server(page: Any) -> None:
 
 def test_nothing_fits_is_said(page: Any) -> None:
     page.goto("/apps?q=nosuchthing")
-    assert "No application fits these filters" in page.inner_text("main")
+    assert "No application matches these filters" in page.inner_text("main")
 
 
 def test_tiles_show_the_same_applications(page: Any) -> None:
@@ -137,7 +137,7 @@ def test_favourites_are_this_browsers_own(page: Any, site: World, open_page: Ope
     assert names(page) == ["web"]
     other = a_page(site, open_page)
     other.goto("/apps?fav=1")
-    assert "No application fits" in other.inner_text("main")
+    assert "No application matches" in other.inner_text("main")
 
 
 @pytest.mark.tier("test")

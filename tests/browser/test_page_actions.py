@@ -100,11 +100,11 @@ def test_all_of_a_page_are_refreshed_and_what_a_window_forbids_is_left_out(page:
     assert annotations(site, "many-03")[names.REFRESH] == "normal"
     page.expected = ["409"]
     page.goto("/apps/plan?do=sync&app=argocd/night&app=argocd/bulk-one")
-    assert "left out" in page.inner_text("main") and "blocked by sync window" in page.inner_text("main")
+    assert "skipped" in page.inner_text("main") and "blocked by sync window" in page.inner_text("main")
     page.get_by_label("Dry run").check()
     page.locator("input[name=app]").first.evaluate("box => box.value = 'argocd/night'")  # shut a moment ago
     page.get_by_role("button", name="SYNC 1").click()
-    expect(page.locator("main")).to_contain_text("0 of 1 were taken up")
+    expect(page.locator("main")).to_contain_text("0 of 1 were started")
     assert "blocked by sync window" in page.inner_text("main")
 
 
@@ -114,7 +114,7 @@ def test_all_of_a_page_are_refreshed_and_what_a_window_forbids_is_left_out(page:
 def test_a_window_that_is_shut_is_told_and_kept(page: Any, site: World) -> None:
     page.expected = ["403"]
     page.goto("/apps/argocd/night")
-    assert "Nobody can sync it now" in page.inner_text("#app-banners")
+    assert "Manual syncs are blocked, too" in page.inner_text("#app-banners")
     page.goto("/apps/argocd/night/sync")
     page.get_by_role("button", name="SYNCHRONIZE").click()
     expect(page.locator("main")).to_contain_text("blocked by sync window")
@@ -149,8 +149,8 @@ def test_a_sync_that_hangs_is_terminated(page: Any, site: World) -> None:
 
 def test_a_sync_with_prune_and_a_revision_does_both(page: Any, site: World) -> None:
     page.goto("/apps/argocd/fraud/diff?with=main")
-    assert "not beside what the application follows" not in page.inner_text("main")
-    page.get_by_role("link", name="The cluster's").click()
+    assert "not with the target revision" not in page.inner_text("main")
+    page.get_by_role("link", name="Changes in the cluster").click()
     page.wait_for_url("**show=cluster**")
     page.goto("/apps/argocd/fraud/sync")
     page.fill("input[name=revision]", "nosuchbranch")
@@ -210,7 +210,7 @@ def test_what_asks_before_it_is_pruned_is_allowed(page: Any, site: World) -> Non
     site.do(lambda room: room.sync("asks", prune=True))
     site.do(lambda room: room.until(lambda status: "confirm" in status["operationState"]["message"], "asks"))
     page.goto("/apps/argocd/asks")
-    page.get_by_role("button", name="Allow deletion").click()
+    page.get_by_role("button", name="Confirm deletion").click()
     site.do(lambda room: room.until_gone("ConfigMap", "asks-first"))
     assert site.do(lambda room: room.get("ConfigMap", "asks-other")) is not None
 
@@ -221,7 +221,7 @@ def test_a_sync_is_forced_without_hooks_and_tried_again(page: Any, site: World) 
         page.get_by_role("checkbox", name=name).check()
     page.get_by_label("To replace, type the word").fill("replace")
     page.get_by_text("Retry", exact=True).click()
-    page.get_by_label("Try again where it fails").check()
+    page.get_by_label("Retry if it fails").check()
     page.get_by_label("Retries").fill("2")
     page.get_by_role("button", name="SYNCHRONIZE").click()
     page.wait_for_url("**said=synced")

@@ -238,7 +238,7 @@ async def test_a_sync_that_nobody_takes_up_says_who_delivers(place: Place) -> No
 async def test_only_what_is_moved_is_told_to_be_written(place: Place) -> None:
     await place.begin()
     said = await place.scene.argosy("app", "adopt", "models", "--dry-run")
-    assert said.out.splitlines()[-1] == "Plan: 1 refused. Nothing is moved."
+    assert said.out.splitlines()[-1] == "Plan: 1 refused. Nothing changes."
     said = await place.scene.argosy("app", "hand-back", "models", "--dry-run")
     assert said.out.splitlines()[-1] == "Plan: nothing to do."
 

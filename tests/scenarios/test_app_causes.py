@@ -137,7 +137,7 @@ async def test_what_admission_sets_is_a_webhooks_and_what_it_lets_pass_is_not(de
         assert {name: cause["kind"] for name, cause in found.items()} == {"Widget /spec/size": "Webhook"}
         assert "/spec/size" in found["Widget /spec/size"]["next"]
         said = await desk.argosy("app", "diff", "models")
-        assert "1 of which wants more than a sync; next: argosy explain Widget/one -n ml" in said.err, said
+        assert "1 of which needs more than a sync; next: argosy explain Widget/one -n ml" in said.err, said
 
 
 @pytest.mark.tier("all")

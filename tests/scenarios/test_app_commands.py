@@ -124,7 +124,7 @@ async def test_a_sync_that_takes_too_long_exits_4_and_goes_on(desk: Scene, monke
         patch.setattr(watch, "until", until_a_hook_is_waited_for)
         said = await desk.argosy("app", "sync", "models", "--timeout", HANG)
     assert said.code == 4, (said.out, said.err)
-    assert f"not over after {HANG} s\nwhy: waiting for completion of hook" in said.err
+    assert f"has not finished after {HANG} s\nwhy: waiting for completion of hook" in said.err
     refused = await desk.argosy("app", "sync", "models")
     assert refused.code == 5 and "another operation is already in progress" in refused.err
     ended = await desk.argosy("app", "terminate-op", "models")
@@ -137,7 +137,7 @@ async def test_a_sync_that_takes_too_long_exits_4_and_goes_on(desk: Scene, monke
 
 async def test_a_folder_is_never_synced(desk: Scene) -> None:
     said = await desk.argosy("app", "sync", "models", "--local", ".")
-    assert said.code == 2 and "only what is in Git" in said.err and "next: " in said.err
+    assert said.code == 2 and "only manifests in Git" in said.err and "next: " in said.err
 
 
 async def test_an_application_is_shown_as_argo_cd_shows_it(desk: Scene) -> None:
@@ -221,7 +221,7 @@ async def test_waiting_ends_when_all_is_as_asked(desk: Scene) -> None:
     await desk.deliver(syncPolicy=AUTOMATED)
     said = await desk.argosy("app", "wait", "models", "--timeout", HANG)
     assert said.code == 0, said.err
-    assert "models: is as asked" in said.err
+    assert "models: reached the requested status" in said.err
 
 
 # -- sync windows --------------------------------------------------------------------------------------------------

@@ -204,10 +204,10 @@ async def test_a_rollback_at_a_terminal_shows_what_changes_and_happens_only_afte
     first, second = await twice_delivered(desk)
     questions = at_a_terminal(monkeypatch, says=False)
     said = await desk.argosy("app", "rollback", "models")
-    assert said.code == 1 and questions == ["models syncs by itself. Hold it, and roll back?"]
-    assert f"goes back from {second[:7]} to deployment 0: {first[:7]}" in said.err
+    assert said.code == 1 and questions == ["models has automated sync. Hold it and roll back?"]
+    assert f"rolling back from {second[:7]} to deployment 0: {first[:7]}" in said.err
     assert 'ConfigMap/settings -n ml\n    data.a  "two" → "one"' in said.err, said.err
-    assert "not rolled back; nothing was changed" in said.err
+    assert "rollback cancelled; nothing changed" in said.err
     app = await desk.app()
     assert "operation" not in app and len(app["status"]["history"]) == 2
     assert "argosy.dev/hold" not in (app["metadata"].get("annotations") or {})
@@ -325,7 +325,7 @@ async def test_a_dry_run_changes_nothing_and_says_so(desk: Scene) -> None:
     await desk.deliver()
     await desk.until(lambda status: (status.get("sync") or {}).get("status") == "OutOfSync")
     said = await desk.argosy("app", "sync", "models", "--dry-run", "--timeout", HANG)
-    assert said.code == 0 and "nothing was changed" in said.err, said
+    assert said.code == 0 and "nothing changed" in said.err, said
     assert await desk.get("ConfigMap", "settings") is None
 
 

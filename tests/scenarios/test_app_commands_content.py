@@ -50,7 +50,7 @@ async def test_nothing_differs_after_a_sync_and_the_exit_code_says_so(desk: Scen
     await delivered(desk, predictor=DEPLOYMENT, token=SECRET)
     said = await desk.argosy("app", "diff", "models")
     assert (said.code, said.out) == (0, ""), said
-    assert "nothing differs" in said.err
+    assert "no differences" in said.err
 
 
 async def test_a_difference_shows_each_field_and_who_wrote_the_live_value(desk: Scene) -> None:

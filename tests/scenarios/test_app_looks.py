@@ -127,7 +127,7 @@ async def test_an_application_of_several_sources_is_shown_compared_synced_and_re
 @pytest.mark.tier("all")
 async def test_logs_refuse_what_is_no_duration_and_tell_what_has_no_log(desk: Scene) -> None:
     wrong = await desk.argosy("app", "logs", "models", "--since", "soon")
-    assert wrong.code == 2 and "why: --since: 'soon' is no duration" in wrong.err
+    assert wrong.code == 2 and "why: --since: invalid duration 'soon'" in wrong.err
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one"},
            "spec": {"containers": [{"name": "main", "image": "x"}]}}  # fmt: skip
     desk.repository.push({"app/pod.yaml": pod})

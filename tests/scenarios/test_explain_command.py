@@ -83,7 +83,7 @@ async def test_an_object_that_lives_as_git_asks_is_told_so(looked_at: Scene) -> 
     said = await looked_at.argosy("explain", "cm/settings")
     assert said.code == 0, said.err
     assert said.out.splitlines()[0].startswith("ConfigMap/settings -n ml of models: ") and "Synced" in said.out
-    assert "nothing differs: it lives as Git asks for it" in said.out
+    assert "no differences: the live object matches Git" in said.out
 
 
 async def test_each_differing_field_has_its_cause_its_line_and_what_to_type(desk: Scene) -> None:
@@ -167,7 +167,7 @@ async def test_a_name_alone_is_an_applications_and_a_kind_may_stand_before_its_n
     other = await looked_at.argosy("explain", "settings")
     assert "Application 'settings' not found" in other.err and "KIND/NAME" in other.err, other
     many = await looked_at.argosy("explain", "deploy/predictor", ".spec", ".status")
-    assert many.code == 2 and "one field at a time" in many.err, many
+    assert many.code == 2 and "only one field" in many.err, many
 
 
 @pytest.mark.tier("all")

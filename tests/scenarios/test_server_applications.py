@@ -194,7 +194,7 @@ async def test_who_may_create_may_not_sync_by_it(api: ApiScene) -> None:
     assert (await api.ask("POST", AT, application, "cre")).body == DENIED
     local = {**fresh(), "operation": {"sync": {"manifests": ["{}"]}}}
     told = await api.ask("POST", AT, local)
-    assert told.code == 400 and "must be in Git" in told.json()["message"]
+    assert told.code == 400 and "only manifests in Git" in told.json()["message"]
     signed = {**fresh(), "operation": {"sync": {}, "initiatedBy": {"username": "somebody-else"}}}
     assert (await api.ask("POST", AT, signed)).code == 200
     name = signed["metadata"]["name"]

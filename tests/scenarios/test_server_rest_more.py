@@ -124,7 +124,7 @@ async def test_an_application_set_is_kept_and_nothing_is_made_of_it(world: World
     assert (await world.get("cid", f"{SETS}/one/resource-tree")) == {"nodes": []}
     assert (await world.get("cid", f"{SETS}/one/events"))["items"] == []
     found, said = await code(world, "cid", "POST", f"{SETS}/generate", a_set("one"))
-    assert found == 400 and "no generators" in said
+    assert found == 400 and "generating ApplicationSets" in said
     changed = a_set("one", server="https://elsewhere")
     assert (await code(world, "cid", "POST", SETS, changed))[1].endswith("use upsert flag to force update")
     assert (await world.ask("cid", "POST", f"{SETS}?upsert=true", changed)).code == 200

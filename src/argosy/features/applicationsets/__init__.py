@@ -1,1 +1,1 @@
-"""ApplicationSets over Argo CD's API."""
+"""ApplicationSets in Argo CD's API."""

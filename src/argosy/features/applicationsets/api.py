@@ -1,7 +1,6 @@
-"""ApplicationSets: kept and told of. What they would make is not made here: no generators are built.
+"""API to list, get, create and delete ApplicationSets; generators are not run here.
 
-In: a request. Out: ApplicationSets in Argo CD's shapes. Never: one that the caller may not see; acts as if Applications
-came of it.
+In: a request. Out: ApplicationSets in Argo CD's format. Never: one that the caller may not see; creates Applications.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ EVENT: Final = GroupKind("", "Event")
 TAG: Final = "applicationsets"
 SET: Final = schema.fields(metadata=schema.METADATA, spec=schema.ANY, status=schema.ANY)
 MARKS: Final = ("labels", "annotations", "finalizers")
-MAX_ATTEMPTS: Final = 8  # to write what a controller writes, too
+MAX_ATTEMPTS: Final = 8  # write conflicts with a controller
 
 
 def _thing(asked: Asked, manifest: Manifest) -> str:
@@ -46,7 +45,7 @@ async def one(asked: Asked) -> Found | None:
 
 
 def _is_at_home(asked: Asked, manifest: Manifest) -> bool:
-    """argo: a project says which namespaces it takes anything from."""
+    """argo: A project lists its permitted source namespaces."""
     return is_at_home(asked, {"metadata": manifest["metadata"], "spec": {"project": owner(manifest)}})
 
 
@@ -56,9 +55,9 @@ async def new(asked: Asked) -> Found | None:
     spec = body.body("spec")
     name, control = metadata.text("name"), asked.site.desk.control
     if not name or spec is None:
-        raise UserError("metadata.name or spec is missing; send a whole ApplicationSet", where="body")
+        raise UserError("missing metadata.name or spec; send a complete ApplicationSet", where="body")
     if metadata.text("namespace") not in ("", control):
-        raise UserError(f"ApplicationSets are in {control}; leave it out", where="metadata.namespace")
+        raise UserError(f"ApplicationSets must be in namespace {control}; remove the field", where="metadata.namespace")
     marks = {each: metadata.values[each] for each in MARKS if metadata.values.get(each)}
     manifest = {
         "apiVersion": "argoproj.io/v1alpha1",
@@ -75,7 +74,7 @@ async def listed(asked: Asked) -> Json:
     try:
         every = (await asked.site.desk.cluster.list(SETS, namespace=query.text("appsetNamespace"))).items
     except ClusterError as error:
-        if error.code != 404:  # a cluster that does not know the kind has none
+        if error.code != 404:  # the cluster does not have the CRD
             raise
         every = []
     found = [
@@ -94,7 +93,7 @@ async def got(asked: Asked) -> Json:
 
 
 def _joined(before: Any, sent: Any) -> Any:
-    """argo: labels and annotations that are not sent stay; finalizers are those that are sent."""
+    """argo: Merge labels and annotations; replace finalizers."""
     return {**before, **sent} if isinstance(before, dict) and isinstance(sent, dict) else sent
 
 
@@ -105,13 +104,13 @@ async def created(asked: Asked) -> Json:
     for _ in range(MAX_ATTEMPTS):
         try:
             return Json(await _create_or_update(asked, manifest))
-        except Conflict:  # a controller may have written its conditions
+        except Conflict:  # a controller may have written conditions
             continue
     raise UserError(f"gave up after {MAX_ATTEMPTS} write conflicts; try again")
 
 
 async def _create_or_update(asked: Asked, manifest: Manifest) -> Manifest:
-    """Raises Conflict if it was changed or created meanwhile."""
+    """Raise Conflict if it was changed or created concurrently."""
     cluster = asked.site.desk.cluster
     key = ResourceKey(*SETS, manifest["metadata"]["namespace"], manifest["metadata"]["name"])
     before = await cluster.get(key)
@@ -137,11 +136,11 @@ async def deleted(asked: Asked) -> Json:
 
 
 async def generated(asked: Asked) -> Json:
-    return not_built("no generators of ApplicationSets are built", "write the Applications themselves")
+    return not_built("generating ApplicationSets is not supported", "create the Applications directly")
 
 
 async def tree(asked: Asked) -> Json:
-    """argo: the Applications that came of it."""
+    """argo: The Applications that it owns."""
     uid = str(asked.subject["metadata"].get("uid") or "")
     owned = asked.site.lookout.cache.owned(uid) if uid else []
     return Json({"nodes": [_node(each) for each in owned if _is_seen(asked, each)]})
@@ -174,34 +173,34 @@ async def events(asked: Asked) -> Json:
 
 
 _PATH: Final = "/api/v1/applicationsets"
-PLACE: Final = Parameter("appsetNamespace", "Its namespace, where it is not that of the installation.")
+PLACE: Final = Parameter("appsetNamespace", "Its namespace, if it is not that of the installation.")
 GET: Final = May("applicationsets", "get", one)
 ROUTES = (
     Route(
         "GET", _PATH, Filtered("applicationsets", "get"), listed, "List ApplicationSets.",
         query=(
-            Parameter("projects", "Only those of these projects.", "array"),
-            Parameter("selector", "Only those with these labels."), PLACE, *ARGO_PAGING,
+            Parameter("projects", "Only ApplicationSets of these projects.", "array"),
+            Parameter("selector", "Only ApplicationSets that match this label selector."), PLACE, *ARGO_PAGING,
         ),
         gives=schema.fields(metadata=schema.ANY, items=schema.many(SET)), tag=TAG,
         operation="ApplicationSetService_List",
     ),
     Route(
         "POST", _PATH, May("applicationsets", "create", new), created,
-        "Keep an ApplicationSet. With `upsert`, one that is there is changed, which needs the right to update it.",
+        "Create an ApplicationSet. With `upsert`, update an existing one, which needs the permission to update it.",
         query=(
-            Parameter("upsert", "Change it where it is there, and different.", "boolean"),
-            Parameter("dryRun", "Check it, and keep nothing.", "boolean"),
+            Parameter("upsert", "Update it if it exists and differs.", "boolean"),
+            Parameter("dryRun", "Only validate it.", "boolean"),
         ),
         takes=schema.fields("metadata", "spec", metadata=schema.METADATA, spec=schema.ANY), gives=SET, tag=TAG,
         operation="ApplicationSetService_Create",
     ),
     Route(
-        "POST", f"{_PATH}/generate", May("applicationsets", "create", new), generated, "Not built.",
+        "POST", f"{_PATH}/generate", May("applicationsets", "create", new), generated, "Not supported.",
         takes=schema.ANY, tag=TAG, operation="ApplicationSetService_Generate",
     ),
     Route(
-        "GET", f"{_PATH}/{{name}}", GET, got, "Read an ApplicationSet.", query=(PLACE, FIELDS), gives=SET, tag=TAG,
+        "GET", f"{_PATH}/{{name}}", GET, got, "Get an ApplicationSet.", query=(PLACE, FIELDS), gives=SET, tag=TAG,
         operation="ApplicationSetService_Get",
     ),
     Route(
@@ -209,11 +208,11 @@ ROUTES = (
         query=(PLACE,), gives=schema.NOTHING, tag=TAG, operation="ApplicationSetService_Delete",
     ),
     Route(
-        "GET", f"{_PATH}/{{name}}/resource-tree", GET, tree, "Applications that it owns, as far as one may see them.",
+        "GET", f"{_PATH}/{{name}}/resource-tree", GET, tree, "List the visible Applications that it owns.",
         query=(PLACE,), gives=schema.TREE, tag=TAG, operation="ApplicationSetService_ResourceTree",
     ),
     Route(
-        "GET", f"{_PATH}/{{name}}/events", GET, events, "Events about an ApplicationSet.", query=(PLACE,),
+        "GET", f"{_PATH}/{{name}}/events", GET, events, "List Events of an ApplicationSet.", query=(PLACE,),
         gives=schema.EVENTS, tag=TAG, operation="ApplicationSetService_ListResourceEvents",
     ),
 )  # fmt: skip

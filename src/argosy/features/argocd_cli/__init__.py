@@ -1,1 +1,1 @@
-"""argosy called as `argocd`: its commands, outputs and exit codes."""
+"""argosy run as `argocd`: the same commands, output and exit codes."""

@@ -1,7 +1,7 @@
-"""Called as `argocd`: its commands, its outputs where scripts read them, its exit codes.
+"""Run as `argocd`: translate its arguments, commands and exit codes.
 
-In: what was typed after argocd. Out: an exit code. Never: talks to a server: a flag that names one must name this
-installation's, all others that say how to reach it are ignored.
+In: arguments after `argocd`. Out: an exit code. Never: connects to an Argo CD server: a flag that names a server must
+name one of this installation; other connection flags are ignored.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from argosy.cli.leading_flags import drop_overridden
 from argosy.errors import UserError
 from argosy.features.argocd_cli.named_server import named_server, options_of_environment
 
-FAILED: Final = 20  # argo: whatever failed
-MISTYPED: Final = 1  # argo: what cannot be understood
+FAILED: Final = 20  # argo: every failure
+MISTYPED: Final = 1  # argo: usage error
 KEPT: Final = (0, 130)
 PLACES: Final = "argosy.features.argocd_cli.places_cli"
-# command → our command, or the module that has it
+# command → argosy's command, or the module of the command
 MODULES: Final = {
     "app": "app", "proj": "proj", "cluster": PLACES, "repo": PLACES, "account": PLACES, "context": PLACES,
     "login": PLACES, "logout": PLACES, "relogin": PLACES,
@@ -30,21 +30,21 @@ OTHER_NAMES: Final = {
     "apps": "app", "application": "app", "applications": "app", "project": "proj", "projects": "proj",
 }  # fmt: skip
 NEEDS_A_SERVER: Final = {
-    "admin": "settings are tried with: argosy health",
+    "admin": "test settings with: argosy health",
     "appset": "ApplicationSets are not delivered yet",
     "cert": "certificates are read from the ConfigMaps argocd-tls-certs-cm and argocd-ssh-known-hosts-cm",
     "gpg": "keys are read from the ConfigMap argocd-gpg-keys-cm",
     "repocreds": "credentials are read from Secrets with the label argocd.argoproj.io/secret-type: repo-creds",
-    "configure": "there is no file of settings: prompts are for terminals only",
-    "completion": "there is no completion for this name",
+    "configure": "there is no configuration file: prompts are for terminals only",
+    "completion": "no shell completion under this name",
 }
-# Flags that every command of argocd takes, and that say how to reach a server: there is none.
+# Connection flags of every argocd command; ignored, as there is no server.
 WITH_VALUE: Final = frozenset({
     "--argocd-context", "--auth-token", "--client-crt", "--client-crt-key", "--config", "--controller-name",
     "--grpc-web-root-path", "--header", "-H", "--http-retry-max", "--logformat", "--loglevel",
     "--port-forward-namespace", "--redis-compress", "--redis-haproxy-name", "--redis-name", "--repo-server-name",
     "--server", "--server-crt", "--server-name",
-    # These say how much its server may do at once, and which files it is sent.
+    # Limits of the server, and files sent to it.
     "--ignore-normalizer-jq-execution-timeout", "--server-side-diff-concurrency", "--server-side-diff-max-batch-kb",
     "--local-include",
 })  # fmt: skip
@@ -53,7 +53,7 @@ SWITCHES: Final = frozenset({
     "--server-side-generate",
 })  # fmt: skip
 RENAMED: Final = {"--kube-context": "--context", "--out": "--output"}
-BEFORE: Final = frozenset({"--kube-context", "--context", "--kubeconfig"})  # may stand before the command, too
+BEFORE: Final = frozenset({"--kube-context", "--context", "--kubeconfig"})  # also allowed before the command
 CHOOSES_OBJECTS: Final = frozenset({"actions", "logs", "get-resource", "patch-resource", "delete-resource"})
 
 
@@ -74,12 +74,12 @@ def answer(arguments: Sequence[str], run: Callable[..., int]) -> int:
         return _unknown(command)
     try:
         code = run(words, is_compat=True, server=named_server(command, arguments))
-    except UserError as error:  # of argocd's own configuration
+    except UserError as error:  # in argocd's own configuration
         print(f"Error: {error}", file=sys.stderr)
         return FAILED
     except SystemExit as ended:
         said = str(getattr(ended, "said", ""))
-        # argo: a form of output that it does not know is found out late, all other mistakes at once
+        # argo: an unknown output format fails at run time, other usage errors when parsing
         return FAILED if "argument -o" in said else MISTYPED if ended.code else 0
     if code in KEPT or (code and words[:2] == ["app", "diff"] and code == _asked_code(words)):
         return code
@@ -87,7 +87,7 @@ def answer(arguments: Sequence[str], run: Callable[..., int]) -> int:
 
 
 def understood(arguments: Sequence[str]) -> list[str]:
-    """In argosy's spelling: without what is for a server, the command first."""
+    """Translate argocd's arguments to argosy's: without server flags, the command first."""
     words = without_server(arguments)
     first = next((place for place, word in enumerate(words) if _is_command(words, place)), len(words))
     words = [*words[first:], *drop_overridden(words[:first], words[first:])] if first < len(words) else words
@@ -102,7 +102,7 @@ def _is_command(words: Sequence[str], place: int) -> bool:
 
 
 def _placed(words: list[str]) -> list[str]:
-    """argo: `app … --namespace` is where its settings are, except for the verbs that choose objects by it."""
+    """argo: `app … --namespace` is the control namespace, except for verbs that select objects by namespace."""
     if words[:1] != ["app"] or (len(words) > 1 and words[1] in CHOOSES_OBJECTS):
         return words
     return [word.replace("--namespace", "--app-namespace", 1) if _is(word, "--namespace") else word for word in words]
@@ -139,12 +139,12 @@ def _unknown(command: str) -> int:
     if command in NEEDS_A_SERVER:
         print(f"next: argosy has no {command}: {NEEDS_A_SERVER[command]}", file=sys.stderr)
     else:
-        print(f"next: it knows {', '.join(KNOWN)}; argosy --help tells more", file=sys.stderr)
+        print(f"next: supported commands: {', '.join(KNOWN)}; see also: argosy --help", file=sys.stderr)
     return MISTYPED
 
 
 def _print_help() -> None:
-    print("argosy as argocd: the same commands, with no server in between.\n\nCommands:")
+    print("argosy as argocd: the same commands, without a server.\n\nCommands:")
     print("".join(f"  {name}\n" for name in sorted(KNOWN)), end="")
     print("\nRun `argocd COMMAND --help` for its flags.")
 

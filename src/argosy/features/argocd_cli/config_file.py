@@ -1,7 +1,7 @@
-"""The server that Argo CD's own configuration file names: `argocd login` wrote it there.
+"""Read the server from argocd's configuration file, as written by `argocd login`.
 
-In: the path of the file, or the environment; the name of a context. Out: an address. Never: writes the file; reads a
-token or a password in it.
+In: the path of the file, or the environment; the name of a context. Out: an address. Never: writes the file; reads
+tokens or passwords from it.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from argosy.kube.objects import load
 
 
 class ConfiguredServer(NamedTuple):
-    """A server of the file; with `is_core` there is none, and commands go to the cluster of the kubeconfig."""
+    """A server of the file; with `is_core`, commands go to the cluster of the kubeconfig instead."""
 
     address: str
     is_core: bool = False
 
 
 def find_config_file() -> Path:
-    """argo: ARGOCD_CONFIG_DIR, else ~/.argocd where that exists, else the folder of XDG_CONFIG_HOME or ~/.config."""
+    """argo: ARGOCD_CONFIG_DIR, else ~/.argocd if it exists, else the folder below XDG_CONFIG_HOME or ~/.config."""
     if folder := os.environ.get("ARGOCD_CONFIG_DIR"):
         return Path(folder) / "config"
     legacy = Path.home() / ".argocd"
@@ -32,16 +32,16 @@ def find_config_file() -> Path:
 
 
 def load_server(file: Path, context: str = "") -> ConfiguredServer | None:
-    """Load the server of a context, by default the current one; None where the file or the context does not exist."""
+    """Load the server of a context, by default the current one; None if the file or the context does not exist."""
     try:
         text = file.read_bytes()
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise UserError(f"cannot be read: {error.strerror or error}", where=str(file)) from error
+        raise UserError(f"cannot read the file: {error.strerror or error}", where=str(file)) from error
     config = load(text, where=str(file)) if text.strip() else {}
     if not isinstance(config, dict):
-        raise UserError("is not a configuration of argocd: the top is not a mapping", where=str(file))
+        raise UserError("not an argocd configuration: the top level is not a map", where=str(file))
     name = context or config.get("current-context")
     chosen = _find(config, "contexts", "name", name)
     if chosen is None or not chosen.get("server"):

@@ -1,6 +1,6 @@
-"""`argocd --server HOST`, `argocd login HOST` and argocd's own configuration: only a server of the chosen cluster.
+"""Check that the server named by flags, environment or argocd's configuration belongs to the selected cluster.
 
-In: parsed flags and an address. Out: nothing, or a UserError. Never: talks to the server that was named.
+In: parsed flags and an address. Out: nothing, or a UserError. Never: connects to the named server.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from argosy.cli.target_flags import target_options
 from argosy.errors import UserError
 
 OPTIONS: Final = "ARGOCD_OPTS"  # argo: flags for every command
-SERVER: Final = "ARGOCD_SERVER"  # argo: as --server
-OWN_SERVER: Final = ("login", "relogin", "logout", "context")  # the current context of the file does not matter to them
-ADVICE: Final = "leave it out to go on there, choose another cluster with --kube-context, or use Argo CD's own CLI"
+SERVER: Final = "ARGOCD_SERVER"  # argo: same as --server
+OWN_SERVER: Final = ("login", "relogin", "logout", "context")  # they ignore the current context of the file
+ADVICE: Final = "remove it to use that cluster, choose another cluster with --kube-context, or use Argo CD's own CLI"
 
 CONFIG_ADVICE: Final = (
-    "add --core to go on there, choose another cluster with --kube-context, name another file with --config, "
+    "add --core to use that cluster, choose another cluster with --kube-context, choose another file with --config, "
     "or use Argo CD's own CLI"
 )
 
@@ -31,18 +31,18 @@ def options_of_environment() -> list[str]:
     try:
         return shlex.split(os.environ.get(OPTIONS, ""))
     except ValueError as error:
-        raise UserError(f"cannot be read: {error}; correct or unset it", where=OPTIONS) from error
+        raise UserError(f"invalid value: {error}; correct or unset it", where=OPTIONS) from error
 
 
 class NamedServer(NamedTuple):
-    """The server that a command line means; an empty address: none is named."""
+    """The server named by a command line; an empty address means none."""
 
     address: str
-    file: str = ""  # Argo CD's own configuration, where its current context names the server
+    file: str = ""  # argocd's configuration file, if its current context names the server
 
 
 def named_server(command: str, arguments: Sequence[str]) -> NamedServer | None:
-    """Return the server of flags, the environment or Argo CD's own file; None if the cluster is asked directly.
+    """Return the server of flags, environment or argocd's file; None if the command uses the cluster directly.
 
     argo: --core, --port-forward and a context of `argocd login --core` need no server.
     """
@@ -73,7 +73,7 @@ def _configured_server(file: str, context: str, *, is_read: bool) -> NamedServer
 
 
 def check_server(chosen: argparse.Namespace, server: NamedServer) -> None:
-    """Raise a UserError if the server is not one of the cluster that this command goes to."""
+    """Raise a UserError if the server does not belong to the cluster of this command."""
     import asyncio
 
     asyncio.run(_check(chosen, server))
@@ -92,7 +92,7 @@ async def _check(chosen: argparse.Namespace, server: NamedServer) -> None:
         addresses = (*own, connection.server)
         if server.address == connection.name or any(is_same_address(server.address, known) for known in addresses):
             return
-    known = f"whose servers are {', '.join(own)}" if own else "of which no server is known"
-    origin = f", which the context in {server.file} names," if server.file else ""
+    known = f"whose servers are {', '.join(own)}" if own else "which has no known server"
+    origin = f", named by the context in {server.file}," if server.file else ""
     advice = CONFIG_ADVICE if server.file else ADVICE
     raise UserError(f"{server.address}{origin} is not a server of {target.where}, {known}; {advice}")

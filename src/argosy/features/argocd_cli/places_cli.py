@@ -1,4 +1,4 @@
-"""`argocd cluster|repo list|get`, `account`, `context` and `login`: what is left of them without a server."""
+"""`argocd cluster|repo list|get`, `account`, `context` and `login`: versions that need no server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 REPOSITORIES = ("TYPE", "NAME", "REPO", "INSECURE", "OCI", "LFS", "CREDS", "STATUS", "MESSAGE", "PROJECT")
-NO_SERVER = "no login is needed: commands go to the cluster of the kubeconfig, as the user who is logged in there"
+NO_SERVER = "no login needed: commands use the cluster and user of the kubeconfig"
 UNKNOWN = "Unknown"
 
 
@@ -124,14 +124,16 @@ def run_user(chosen: argparse.Namespace) -> int:
 
 
 def run_context(chosen: argparse.Namespace) -> int:
-    """argo: contexts of its own file; here there is the one that commands go to."""
+    """argo: Lists contexts of its own file; argosy has only the current kubeconfig context."""
     from argosy.cli.tables import aligned
     from argosy.cli.target import find_target
     from argosy.errors import UserError
 
     found = find_target(target_options(chosen)).connection
     if chosen.asked and chosen.asked != found.name:
-        raise UserError("contexts are those of the kubeconfig; choose one with --kube-context, or kubectl config")
+        raise UserError(
+            "unknown context: contexts come from the kubeconfig; choose one with --kube-context or kubectl config"
+        )
     if chosen.asked:
         print(f"Already at context '{found.name}'")
         return 0
@@ -140,7 +142,7 @@ def run_context(chosen: argparse.Namespace) -> int:
 
 
 def run_login(chosen: argparse.Namespace) -> int:
-    """Refuse another server than this installation's: later commands would not go to it."""
+    """Refuse a server of another installation, because later commands would not use it."""
     if chosen.command == "login" and chosen.asked and not chosen.is_direct:
         from argosy.features.argocd_cli.named_server import NamedServer, check_server
 

@@ -1,1 +1,1 @@
-"""`argosy explain`: why an object, a field or an Application is as it is."""
+"""`argosy explain`: explain the state of an object, a field or an Application."""

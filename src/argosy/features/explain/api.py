@@ -1,4 +1,4 @@
-"""What argosy knows of an Application beyond Argo CD's API: why it is as it is, what differs by whose doing, its waves.
+"""API beyond Argo CD's: reasons of a status, differences with causes, explanations, waves and holds.
 
 In: a request. Out: JSON. Never: a value of a Secret.
 """
@@ -46,7 +46,7 @@ async def why(asked: Asked) -> Json:
 
 
 def next_step(app: Application, *, is_delayed: bool = False) -> str:
-    """What to type next; empty where all is well."""
+    """Return the command to run next; empty if the Application needs nothing."""
     name = app.name
     if is_delayed:
         return f"argosy doctor {name}"
@@ -72,7 +72,7 @@ async def differences(asked: Asked) -> Json:
         cause = await unrendered(reader, app, error, refs)
         raise UserError(f"{cause.text}; {cause.next}") if cause.kind == "StaleBranch" else error from error
     if not look.is_whole:
-        said = next((each.message for each in look.conditions if each.type.is_error), "it cannot be compared")
+        said = next((each.message for each in look.conditions if each.type.is_error), "the comparison failed")
         raise UserError(f"{said}; see more: argosy app get {app.name}", where=app.name)
     found = differing(look.comparison, reader.rules.compare.masked_annotations)
     found = with_places(found, look.assembled.rendered)
@@ -83,14 +83,14 @@ async def explanation(asked: Asked) -> Json:
     app, query = asked.subject, asked.query
     what = query.text("object")
     if "/" not in what:
-        raise UserError("no object is named; write ?object=KIND/NAME, such as deploy/web", where="object")
+        raise UserError("missing object; send ?object=KIND/NAME, such as deploy/web", where="object")
     name = f"{app.namespace}/{app.name}"
     found, key = await find(desk_of(asked), what, query.text("namespace"), name)
     return Json((await explain(reader_of(asked), found, key, query.text("field"))).document())
 
 
 async def waves(asked: Asked) -> Json:
-    """By wave, and which of them a running sync waits for."""
+    """List objects by wave, and the wave that a running sync waits for."""
     app: Application = asked.subject
     by_wave: dict[int, list[Row]] = {}
     for row in rows(app):
@@ -108,7 +108,7 @@ def _row(row: Row) -> dict[str, Any]:
 async def held(asked: Asked) -> Json:
     reason = Body(await asked.mapping()).text("reason")
     if len(reason) > LONGEST:
-        raise UserError(f"is longer than {LONGEST} characters; say it shorter", where="reason")
+        raise UserError(f"longer than {LONGEST} characters; shorten it", where="reason")
     app, has_changed = await hold(desk_of(asked), asked.subject, reason)
     await until_seen(asked, app.wire)
     return Json(_hold(read_hold(app.annotations), has_changed=has_changed))
@@ -130,26 +130,26 @@ SEE, CHANGE = May("applications", "get", application), May("applications", "upda
 HELD: Final = fields("held", "changed", held=FLAG, changed=FLAG, by=TEXT, reason=TEXT, since=TEXT, revision=TEXT)
 ROUTES = (
     Route(
-        "GET", f"{AT}/why", SEE, why, "Why an Application is as it is, and what to do next.",
+        "GET", f"{AT}/why", SEE, why, "Explain the status of an Application, with the next command.",
         gives=fields("why", "next", application=TEXT, namespace=TEXT, sync=TEXT, health=TEXT, why=TEXT, next=TEXT,
                      causes=many(TEXT)), tag="argosy",
     ),
     Route(
-        "GET", f"{AT}/diff", SEE, differences, "Each field that differs, with its cause.",
-        query=(Parameter("revision", "A branch, tag or commit instead of its own."),),
+        "GET", f"{AT}/diff", SEE, differences, "List differing fields with their causes.",
+        query=(Parameter("revision", "A branch, tag or commit instead of the target revision."),),
         gives=fields("items", items=many(fields())), tag="argosy",
     ),
     Route(
-        "GET", f"{AT}/explain", SEE, explanation, "One object of an Application, or one field of it, explained.",
+        "GET", f"{AT}/explain", SEE, explanation, "Explain an object of an Application, or one of its fields.",
         query=(
             Parameter("object", "KIND/NAME, such as deploy/web.", is_required=True),
-            Parameter("namespace", "Its namespace, where there are several of that name."),
-            Parameter("field", "Only this one, such as .spec.replicas."),
+            Parameter("namespace", "Its namespace, if the name is ambiguous."),
+            Parameter("field", "Only this field, such as .spec.replicas."),
         ),
         gives=fields("object", "fields", object=fields(), fields=many(fields())), tag="argosy",
     ),
     Route(
-        "GET", f"{AT}/waves", SEE, waves, "Objects by wave, and what a running sync waits for.",
+        "GET", f"{AT}/waves", SEE, waves, "List objects by wave, and what a running sync waits for.",
         gives=fields("waves", waves=many(fields("wave", "objects", wave=COUNT, objects=many(fields())))), tag="argosy",
     ),
     Route(

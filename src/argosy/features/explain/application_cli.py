@@ -1,4 +1,4 @@
-"""`argosy explain application/NAME`: why an Application is as it is, from its conditions down to its fields."""
+"""`argosy explain application/NAME`: explain the state of an Application, from conditions to fields."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from argosy.features.doctor.report import Report
 
 KINDS: Final = ("app", "apps", "application", "applications", "application.argoproj.io", "applications.argoproj.io")
-SECONDS: Final = 30.0  # to compare and to prove
-MOST: Final = 20  # fields that are shown
+SECONDS: Final = 30.0  # for comparison and proof
+MOST: Final = 20  # fields shown
 
 
 def is_application(kind: str) -> bool:
@@ -27,7 +27,7 @@ def is_application(kind: str) -> bool:
 
 
 def explain_named(chosen: argparse.Namespace, name: str) -> int:
-    """argo: a name alone is an Application's."""
+    """argo: A name without kind is that of an Application."""
     return explain_application(chosen, name, hint="an object is written KIND/NAME, such as deploy/web")
 
 
@@ -104,7 +104,7 @@ def _lines(report: Report, screen: Screen) -> Iterator[str]:
             yield f"  why      {plain(each.cause)}"
     yield from _proposals(report)
     if not report.lines and not app.conditions:
-        yield "nothing is wrong that a rule is sure of"
+        yield "no rule found a problem"
 
 
 def _fields(report: Report) -> Iterator[str]:
@@ -112,7 +112,7 @@ def _fields(report: Report) -> Iterator[str]:
     found = app.fields or ()
     for each in found[:MOST]:
         cause = f"{each.cause.kind.words}: {each.cause.text}"
-        yield f"  differs  {each.key.kind}/{each.key.name} {each.shown or '(the whole)'}  {plain(cause)}"
+        yield f"  differs  {each.key.kind}/{each.key.name} {each.shown or '(whole object)'}  {plain(cause)}"
     if len(found) > MOST:
         yield f"           … and {len(found) - MOST} more: argosy app diff {app.name}"
 

@@ -1,4 +1,4 @@
-"""`argosy explain KIND/NAME|AGYnnn`: why an object, a field or an Application is as it is; what a rule means."""
+"""`argosy explain KIND/NAME|AGYnnn`: explain the state of an object, a field or an Application, or a rule."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ Examples:
 
 See also: docs/reference/explaining.md, docs/reference/rules.md
 """
-WRITE = "write KIND/NAME, such as deploy/web, or a rule, such as AGY113"
+WRITE = "use KIND/NAME, such as deploy/web, or a rule, such as AGY113"
 
 
 def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "explain",
-        help="why an object, a field or an Application is as it is, or what a rule means",
-        description="What happens, why it is certain, and what to do.",
+        help="explain the state of an object, a field or an Application, or a rule",
+        description="Explain what happens, why it is certain, and what to do.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    about = "such as deploy/web, application/models, the name of an Application alone, or a rule: AGY113"
+    about = "such as deploy/web, application/models, just the name of an Application, or a rule: AGY113"
     add("what", metavar="KIND/NAME|RULE", help=f"{about}; KIND NAME is the same as KIND/NAME")
-    add("words", nargs="*", default=[], metavar="FIELD", help="one field of it, such as .spec.replicas")
-    add("-n", "--namespace", default="", metavar="NS", help="where the object is (default: wherever there is one)")
-    add("--app", default="", metavar="APP", help="the Application that has it, as NAME or NAMESPACE/NAME")
+    add("words", nargs="*", default=[], metavar="FIELD", help="one field of the object, such as .spec.replicas")
+    add("-n", "--namespace", default="", metavar="NS", help="namespace of the object (default: any)")
+    add("--app", default="", metavar="APP", help="the Application of the object, as NAME or NAMESPACE/NAME")
     forms = ["text", "json", "yaml"]
-    add("-o", "--output", choices=forms, default="text", help="text (default), json or yaml; of an object")
+    add("-o", "--output", choices=forms, default="text", help="text (default), json or yaml; for objects only")
     add_target_flags(parser)
     parser.set_defaults(run=run)
 
@@ -53,7 +53,7 @@ def run(chosen: argparse.Namespace) -> int:
     if kind and not slash and not chosen.field and not chosen.app and not kind.upper().startswith("AGY"):
         return explain_named(chosen, kind)
     if not kind or not name:
-        raise UserError(f"is neither an object nor a rule; {WRITE}", where=chosen.what)
+        raise UserError(f"not an object or a rule; {WRITE}", where=chosen.what)
     if is_application(kind) and not chosen.field and not chosen.app:
         return explain_application(chosen, name)
     from argosy.features.explain.object_cli import explain_object
@@ -62,9 +62,9 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def _read(what: str, words: list[str]) -> tuple[str, str]:
-    """k8s: `KIND NAME` is as good as `KIND/NAME`; a field begins with a dot or a slash then."""
+    """k8s: `KIND NAME` is the same as `KIND/NAME`; a field must then start with a dot or a slash."""
     if what and words and "/" not in what and not words[0].startswith((".", "/")):
         what, words = f"{what}/{words[0]}", words[1:]
     if len(words) > 1:
-        raise UserError("one field at a time; leave the others out", where=words[1])
+        raise UserError("only one field can be explained at a time; remove the others", where=words[1])
     return what, words[0] if words else ""

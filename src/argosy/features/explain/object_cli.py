@@ -1,4 +1,4 @@
-"""`argosy explain KIND/NAME`: one object of an Application, or one of its fields."""
+"""`argosy explain KIND/NAME`: explain an object of an Application, or one of its fields."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _lines(found: Explanation, screen: Screen, field: str) -> Iterator[str]:
         for each in found.others:
             yield f"  {each.path}  {_value(each.live)}  by {each.story.manager}"
     if not field and found.cause is None and not found.fields:
-        yield "nothing differs: it lives as Git asks for it"
+        yield "no differences: the live object matches Git"
 
 
 def _field_lines(told: Told) -> Iterator[str]:

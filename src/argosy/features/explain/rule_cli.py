@@ -1,4 +1,4 @@
-"""What a rule means. In: its number. Out: its page, on stdout. Never: needs a repository."""
+"""`argosy explain AGYnnn`: explain a rule. In: its id. Out: its page, on stdout. Never: needs a repository."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def explain_rule(word: str) -> int:
 
     rule = CATALOGUE.get(word.upper())
     if rule is None:
-        raise UserError("there is no such rule; see which there are: docs/reference/rules.md", where=word)
+        raise UserError("unknown rule; see the list of rules: docs/reference/rules.md", where=word)
     print("\n".join(page(rule.id)))
     return DONE
 

@@ -180,7 +180,7 @@ def test_a_rule_that_is_not_there_is_told_with_those_that_are(capsys: pytest.Cap
     assert main(["explain", "AGY135"]) == DONE
     assert "Why it is sure:" in capsys.readouterr().out
     assert main(["explain", "AGY999"]) == CANNOT
-    assert "there is no such rule" in capsys.readouterr().err
+    assert "unknown rule" in capsys.readouterr().err
 
 
 SHIPPED = (

@@ -125,4 +125,4 @@ async def test_a_sync_that_is_not_over_in_time_names_the_pod_that_does_not_start
     chosen = argparse.Namespace(timeout=3.0, output="", compat=False)
     assert await _told(desk, Ended(Ending.TOO_LATE, syncing(web="Running")), chosen, "sync") == TIMED_OUT
     said = capsys.readouterr().err
-    assert said.startswith("argosy: models: sync is not over after 3 s\n") and STUCK in said
+    assert said.startswith("argosy: models: sync has not finished after 3 s\n") and STUCK in said

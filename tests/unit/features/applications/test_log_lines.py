@@ -74,6 +74,6 @@ def test_pods_that_have_not_begun_say_why() -> None:
         "quiet": {"status": {"phase": "Running"}},
     }
     assert not_started(pods) == [
-        "stuck has printed nothing: Unschedulable: 0/1 nodes",
-        "young has printed nothing: it has not started yet",
+        "stuck has no logs: Unschedulable: 0/1 nodes",
+        "young has no logs: the Pod has not started yet",
     ]

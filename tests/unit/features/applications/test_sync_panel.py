@@ -73,7 +73,7 @@ def test_another_revision_is_asked_for_and_its_own_is_not() -> None:
 def test_retries_count_only_where_they_are_ticked() -> None:
     assert wish_of(app(), form(("retry_limit", "5"))).retry_limit is None
     assert wish_of(app(), form(("retry", "true"), ("retry_limit", "5"))).retry_limit == 5
-    with pytest.raises(UserError, match="no number"):
+    with pytest.raises(UserError, match="invalid number"):
         wish_of(app(), form(("retry", "true"), ("retry_limit", "five")))
 
 

@@ -49,7 +49,7 @@ def test_what_was_asked_for_and_has_not_begun_is_not_taken_for_the_one_before() 
     asked = read_application({**wire, "operation": {"sync": {}, "initiatedBy": {"username": "bob"}}})
     line = timeline(asked, NOW)
     assert line is not None and (line.by, line.phase, line.revision, line.done) == ("bob", "Running", "", 0)
-    assert line.is_running and "begins in a moment" in line.message and line.blocker is None
+    assert line.is_running and "has not started yet" in line.message and line.blocker is None
 
 
 def test_nothing_is_told_of_an_application_that_was_never_synced() -> None:

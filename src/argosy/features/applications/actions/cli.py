@@ -1,4 +1,4 @@
-"""`argosy app hold|release|refresh|terminate-op|confirm-deletion|delete`: one write each, signed and told."""
+"""`argosy app hold|release|refresh|terminate-op|confirm-deletion|delete`: single changes of an Application."""
 
 from __future__ import annotations
 
@@ -31,35 +31,35 @@ def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
         parts, "hold", "pause automated sync until it is released", run_hold,
         examples=("hold models", "hold models --reason 'incident 42'"),
     )  # fmt: skip
-    parser.add_argument("--reason", default="", metavar="TEXT", help="why, for all to see")
+    parser.add_argument("--reason", default="", metavar="TEXT", help="reason of the hold, visible to everyone")
     verb(parts, "release", "end a hold", run_release, examples=("release models", "release ml/models"))
     parser = verb(
-        parts, "refresh", "look at Git and the cluster anew", run_refresh,
+        parts, "refresh", "compare an Application with Git again", run_refresh,
         examples=("refresh models", "refresh models --hard"),
     )  # fmt: skip
-    parser.add_argument("--hard", action="store_true", help="render anew, too")
-    about = "wait for it at most so many seconds (default: 60)"
+    parser.add_argument("--hard", action="store_true", help="also render its manifests again")
+    about = "wait at most this many seconds (default: 60)"
     parser.add_argument("--timeout", type=seconds, default=60.0, metavar="S", help=about)
     verb(
-        parts, "terminate-op", "end the operation that runs", run_terminate,
+        parts, "terminate-op", "terminate the running operation", run_terminate,
         examples=("terminate-op models", "terminate-op ml/models"),
     )  # fmt: skip
     verb(
-        parts, "confirm-deletion", "allow what asks before it is deleted or pruned", run_confirm,
+        parts, "confirm-deletion", "confirm the deletion or pruning of objects that require confirmation", run_confirm,
         examples=("confirm-deletion models", "confirm-deletion ml/models"),
     )  # fmt: skip
     parser = verb(
-        parts, "delete", "delete Applications, with what they manage", run_delete, named="any",
+        parts, "delete", "delete Applications and their objects", run_delete, named="any",
         examples=("delete models", "delete models --cascade=false -y", "delete -l env=preview -y --wait"),
     )  # fmt: skip
     parser.add_argument("-l", "--selector", default="", metavar="LABELS", help="all Applications with these labels")
-    add_truth(parser, "--cascade", "delete what it manages, too (default: true)", usual=True)
-    about = "foreground (default: wait for what belongs to what is deleted) or background"
+    add_truth(parser, "--cascade", "also delete its objects (default: true)", usual=True)
+    about = "foreground (default: delete dependents first) or background"
     policies = ("foreground", "background")
     parser.add_argument("-p", "--propagation-policy", choices=policies, default="foreground", help=about)
-    parser.add_argument("--wait", action="store_true", help="until it is gone")
+    parser.add_argument("--wait", action="store_true", help="wait until it is deleted")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
-    about = "with --wait: give up after so many seconds (default: never)"
+    about = "with --wait: give up after this many seconds (default: never)"
     parser.add_argument("--timeout", type=seconds, default=0.0, metavar="S", help=about)
 
 
@@ -71,8 +71,8 @@ def run_hold(chosen: argparse.Namespace) -> int:
         app, changed = await hold(desk, await desk.find(chosen.name), chosen.reason)
         found = read_hold(app.annotations)
         who = f" by {found.by}" if found and found.by else ""
-        print(f"{app.name}: {'held' if changed else 'unchanged: it is held already'}{who}")
-        talk(f"automated sync pauses; end that with: argosy app release {app.name}")
+        print(f"{app.name}: {'held' if changed else 'unchanged: already held'}{who}")
+        talk(f"automated sync is paused; resume it with: argosy app release {app.name}")
         return 0
 
     return at_desk(chosen, work, writes=True)
@@ -83,7 +83,7 @@ def run_release(chosen: argparse.Namespace) -> int:
         from argosy.gitops.application_client.small_changes import release
 
         app, changed = await release(desk, await desk.find(chosen.name))
-        print(f"{app.name}: {'released' if changed else 'unchanged: it is not held'}")
+        print(f"{app.name}: {'released' if changed else 'unchanged: not held'}")
         return 0
 
     return at_desk(chosen, work, writes=True)
@@ -134,7 +134,7 @@ def run_confirm(chosen: argparse.Namespace) -> int:
 
 def run_delete(chosen: argparse.Namespace) -> int:
     if not chosen.names and not chosen.selector:
-        raise UserError("no Application is named; argosy app delete NAME, or choose several with -l LABELS")
+        raise UserError("no Application selected; argosy app delete NAME, or select several with -l LABELS")
 
     async def work(desk: Desk) -> int:
         apps = await desk.chosen(chosen.names, chosen.selector)
@@ -159,7 +159,7 @@ async def _delete(desk: Desk, app: Application, chosen: argparse.Namespace) -> i
     ended = await follow(desk, app, Waited(is_deleted=True), chosen.timeout, lambda _: None)
     if ended.ending is Ending.TOO_LATE:
         held_up = summary.why(ended.app) if ended.app else ""
-        say(f"{app.name} is still there after {chosen.timeout:g} s", held_up, f"argosy app get {app.name}")
+        say(f"{app.name} still exists after {chosen.timeout:g} s", held_up, f"argosy app get {app.name}")
         return TIMED_OUT
     print(f"application '{app.name}' deleted")
     return 0
@@ -172,5 +172,5 @@ def _may_delete(app: Application, chosen: argparse.Namespace) -> bool:
     if can_ask():
         return asked(f"Are you sure you want to delete '{app.name}'{with_all}?")
     if is_compat(chosen):
-        return True  # argo: it asks in terminals only
-    raise UserError(f"{app.name}: nobody can be asked here whether to delete it{with_all}; add -y")
+        return True  # argo: asks only in terminals
+    raise UserError(f"{app.name}{with_all}: cannot ask for confirmation without a terminal; add -y")

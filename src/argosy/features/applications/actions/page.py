@@ -1,6 +1,6 @@
-"""What the buttons of an Application do, one write each: refresh, hold, release, terminate, confirm, delete.
+"""Form actions of an Application: refresh, hold, release, terminate, confirm a deletion, delete.
 
-In: forms. Out: a way back to a page that tells what was done. Never: a change that nobody signed.
+In: forms. Out: a redirect with a flash message. Never: a change without its user.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TABS = ("tree", "resources", "operation", "diff", "events", "history", "paramete
 
 
 async def refresh(asked: Asked) -> Answer:
-    """Asked for; the engine takes it up, and the page shows it when it has."""
+    """Request a refresh; the controller runs it, and the live page shows the result."""
     form = await asked.form()
     is_hard = form.text("kind") == HARD
     await small_changes.ask_refresh(desk_of(asked), app_of(asked), is_hard=is_hard)
@@ -46,7 +46,7 @@ async def terminate(asked: Asked) -> Answer:
 
 
 async def confirm(asked: Asked) -> Answer:
-    """Only what was seen: another operation may have begun since."""
+    """Confirm only the deletion that the page showed, as another operation may have started since."""
     form = await asked.form()
     await small_changes.confirm_deletion(desk_of(asked), app_of(asked), form.text("since"))
     return back_to(asked, "confirmed", "operation")
@@ -59,11 +59,11 @@ async def delete_page(asked: Asked) -> Answer:
 async def delete(asked: Asked) -> Answer:
     app, form = app_of(asked), await asked.form()
     if form.text("sure").strip() != app.name:
-        told = f"Type the name {app.name} to delete it: nothing was deleted."
+        told = f"Nothing was deleted: type the name {app.name} to confirm."
         return Page("applications/delete.html", await framed(asked, "", fault=told), code=400)
     how = form.text("how")
     if how not in ("foreground", "background", "orphan"):
-        raise UserError("choose what becomes of its resources; nothing was deleted")
+        raise UserError("no deletion mode chosen; nothing was deleted; choose what happens to the resources")
     policy = small_changes.BACKGROUND if how == "background" else small_changes.FOREGROUND
     await small_changes.delete(desk_of(asked), app, cascades=how != "orphan", policy=policy)
     return Redirect(where="/apps?said=deleted")
@@ -72,11 +72,11 @@ async def delete(asked: Asked) -> Answer:
 GET, SYNC = May("applications", "get", application), May("applications", "sync", application)
 UPDATE, DELETE = May("applications", "update", application), May("applications", "delete", application)
 ROUTES = (
-    Route("POST", "/apps/{ns}/{name}/refresh", GET, refresh, "Look at Git and the cluster anew"),
+    Route("POST", "/apps/{ns}/{name}/refresh", GET, refresh, "Refresh"),
     Route("POST", "/apps/{ns}/{name}/hold", UPDATE, hold, "Pause automatic sync"),
     Route("POST", "/apps/{ns}/{name}/release", UPDATE, release, "End a hold"),
-    Route("POST", "/apps/{ns}/{name}/terminate", SYNC, terminate, "End the operation that runs"),
-    Route("POST", "/apps/{ns}/{name}/confirm", UPDATE, confirm, "Allow what asks before it is pruned"),
-    Route("GET", "/apps/{ns}/{name}/delete", DELETE, delete_page, "What deletion does"),
+    Route("POST", "/apps/{ns}/{name}/terminate", SYNC, terminate, "Terminate the running operation"),
+    Route("POST", "/apps/{ns}/{name}/confirm", UPDATE, confirm, "Confirm a deletion"),
+    Route("GET", "/apps/{ns}/{name}/delete", DELETE, delete_page, "Confirm the deletion of an application"),
     Route("POST", "/apps/{ns}/{name}/delete", DELETE, delete, "Delete"),
 )

@@ -1,4 +1,4 @@
-"""`argosy app adopt|hand-back`: who delivers an Application beside an Argo CD, planned and moved."""
+"""`argosy app adopt|hand-back`: move Applications between Argo CD and argosy."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ DONE = {"adopt": "adopted", "hand-back": "handed back"}
 
 def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
     parser = verb(
-        parts, "adopt", "let argosy deliver Applications of an Argo CD", run_move, named="any", forms=("text", "json"),
+        parts, "adopt", "let argosy deliver Applications of Argo CD", run_move, named="any", forms=("text", "json"),
         examples=("adopt models --dry-run", "adopt models -y", "adopt -l team=ml --hold -y"),
     )  # fmt: skip
     _add_flags(parser)
-    about = "hold automated syncs in the same write, until: argosy app release"
+    about = "also hold automated sync until: argosy app release"
     parser.add_argument("--hold", action="store_true", help=about)
     parser = verb(
-        parts, "hand-back", "give Applications back to the Argo CD", run_move, named="any", forms=("text", "json"),
+        parts, "hand-back", "give Applications back to Argo CD", run_move, named="any", forms=("text", "json"),
         examples=("hand-back models --dry-run", "hand-back -l team=ml -y"),
     )  # fmt: skip
     _add_flags(parser)
@@ -38,15 +38,15 @@ def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
 
 def _add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-l", "--selector", default="", metavar="LABELS", help="all Applications with these labels")
-    parser.add_argument("--dry-run", action="store_true", help="show the plan, and write nothing")
+    parser.add_argument("--dry-run", action="store_true", help="only show the plan")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
-    about = "wait so many seconds for an operation that is under way (default: 0, which refuses)"
+    about = "wait this many seconds for a running operation to end (default: 0, which refuses)"
     parser.add_argument("--timeout", type=seconds, default=0.0, metavar="S", help=about)
 
 
 def run_move(chosen: argparse.Namespace) -> int:
     if not chosen.names and not chosen.selector:
-        raise UserError(f"no Application is named; argosy app {chosen.part} NAME, or choose several with -l LABELS")
+        raise UserError(f"no Application selected; argosy app {chosen.part} NAME, or select several with -l LABELS")
 
     async def work(desk: Desk) -> int:
         from argosy.gitops.application_client.adoption import Way, plan_moves, until_free
@@ -96,7 +96,7 @@ def _confirm(chosen: argparse.Namespace, count: int, planned: Sequence[Move]) ->
         return
     what = f"{chosen.part} {count} Application{'s' if count > 1 else ''}"
     if not can_ask():
-        raise UserError(f"nobody can be asked here whether to {what}; add -y")
+        raise UserError(f"cannot ask for confirmation to {what} without a terminal; add -y")
     lines, is_printed = _lines(chosen.part, planned), chosen.output != "json"
     agree(f"{what}?", lines, is_printed=is_printed, refusal="nothing was moved")
 
@@ -114,8 +114,8 @@ def _lines(part: str, planned: Sequence[Move]) -> list[str]:
         if each.compared:
             lines += [f"  {'compared' if not number else '':<9}  {text}" for number, text in enumerate(each.compared)]
         elif each.objects:
-            lines.append(f"  compared   the same: {objects(each.objects)}")
-        lines += ["  hold       automated syncs wait for: argosy app release"] if each.holds else []
+            lines.append(f"  compared   no status changes: {objects(each.objects)}")
+        lines += ["  hold       automated sync is held until: argosy app release"] if each.holds else []
         lines += [f"  ! {text}" for text in each.notes]
         lines += [f"  ✗ {each.refusal}"] if each.refusal else []
     count = sum(each.is_needed and not each.refusal for each in planned)
@@ -125,9 +125,9 @@ def _lines(part: str, planned: Sequence[Move]) -> list[str]:
 
 def _summary(part: str, count: int, refused: int) -> str:
     if refused:
-        return f"Plan: {refused} refused{f' of {count + refused}' if count else ''}. Nothing is moved."
+        return f"Plan: {refused} refused{f' of {count + refused}' if count else ''}. Nothing changes."
     if not count:
         return "Plan: nothing to do."
-    what = "written" if part == "adopt" else "taken away"
+    what = "written" if part == "adopt" else "removed"
     whose = "of each " if count > 1 else ""
-    return f"Plan: {count} to {part}. Two annotations {whose}are {what}; no resource is touched."
+    return f"Plan: {count} to {part}. Two annotations {whose}are {what}; no resource is changed."

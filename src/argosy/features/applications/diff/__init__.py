@@ -1,1 +1,1 @@
-"""Differences between Git and the cluster: which field, why, and who changed it."""
+"""Differences between Git and the cluster, with cause and field manager."""

@@ -1,4 +1,4 @@
-"""`argosy app diff|manifests|actions`: what is desired, what lives, and what can be done to it."""
+"""`argosy app diff|manifests|actions`: desired state, live state, and resource actions."""
 
 from __future__ import annotations
 
@@ -24,23 +24,31 @@ if TYPE_CHECKING:
     from argosy.kube.objects import Manifest
 
 LONGEST_VALUE = 60
-EXTRA, NEW = "lives, and Git does not have it (to be pruned)", "Git has it, and it does not live (to be created)"
+EXTRA, NEW = "in the cluster, not in Git (to be pruned)", "in Git, not in the cluster (to be created)"
 
 
 def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
     parser = verb(
-        parts, "diff", "what differs between Git and the cluster; exits 1 if anything does", run_diff,
+        parts, "diff", "show differences between Git and the cluster; exits 1 if there are any", run_diff,
         forms=("table", "diff", "name", "json", "yaml"),
         examples=("diff models", "diff models --revision v2 -o diff", "diff models --local overlays/dev"),
     )  # fmt: skip
     _add_places(parser)
-    parser.add_argument("--refresh", action="store_true", help="have the engine look anew before")
-    parser.add_argument("--hard-refresh", action="store_true", help="and render anew, too")
-    add_truth(parser, "--exit-code", "say by the exit code whether anything differs (default: true)", usual=True)
-    parser.add_argument("--diff-exit-code", type=int, default=NO, metavar="N", help="that code (default: 1)")
-    parser.add_argument("--server-side-diff", action="store_true", help="ask the server what an apply would make of it")
+    parser.add_argument("--refresh", action="store_true", help="refresh the Application first")
+    parser.add_argument(
+        "--hard-refresh", action="store_true", help="refresh the Application first and render its manifests again"
+    )
+    add_truth(
+        parser, "--exit-code", "return an exit code other than 0 if there are differences (default: true)", usual=True
+    )
+    parser.add_argument(
+        "--diff-exit-code", type=int, default=NO, metavar="N", help="exit code if there are differences (default: 1)"
+    )
+    parser.add_argument(
+        "--server-side-diff", action="store_true", help="compare with the result of a server-side apply dry run"
+    )
     parser = verb(
-        parts, "manifests", "what an Application desires, or what lives of it", run_manifests,
+        parts, "manifests", "print the desired or live manifests of an Application", run_manifests,
         forms=("yaml", "json", "name"),
         examples=("manifests models", "manifests models --source live", "manifests models --revision v2"),
     )  # fmt: skip
@@ -51,15 +59,15 @@ def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
 
 def _add_places(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--revision", default="", metavar="R", help="a branch, tag or commit instead of the Application's own")
-    about = "the same for one source of several, in the order of --source-positions; repeatable"
+    add("--revision", default="", metavar="R", help="a branch, tag or commit instead of the target revision")
+    about = "revision of one of several sources, in the order of --source-positions; repeatable"
     add("--revisions", action="append", default=[], metavar="R", help=about)
-    about = "number of a source, the first is 1; repeatable"
+    about = "position of a source; the first is 1; repeatable"
     add("--source-positions", action="append", type=int, default=[], metavar="N", help=about)
-    about = "the same by a source's name; repeatable"
+    about = "name of a source, instead of its position; repeatable"
     add("--source-names", action="append", default=[], metavar="NAME", help=about)
-    add("--local", default="", metavar="DIR", help="a folder on this machine instead of Git")
-    add("--local-repo-root", default="", metavar="DIR", help="what stands for the repository that holds it")
+    add("--local", default="", metavar="DIR", help="a local folder instead of Git")
+    add("--local-repo-root", default="", metavar="DIR", help="the root of the local repository that contains it")
 
 
 def add_choice(parser: argparse.ArgumentParser, name_flag: str) -> None:
@@ -67,24 +75,24 @@ def add_choice(parser: argparse.ArgumentParser, name_flag: str) -> None:
     add("--group", default="", metavar="GROUP", help="only objects of this API group")
     add("--kind", default="", metavar="KIND", help="only objects of this kind")
     add("--namespace", default="", metavar="NS", help="only objects in this namespace")
-    add(name_flag, dest="resource_name", default="", metavar="NAME", help="only the object of this name")
+    add(name_flag, dest="resource_name", default="", metavar="NAME", help="only the object with this name")
 
 
 def _add_actions(parts: Commands[argparse.ArgumentParser]) -> None:
-    parser = parts.add_parser("actions", help="list and run what can be done to objects besides syncing them")
+    parser = parts.add_parser("actions", help="list and run resource actions")
     kinds = parser.add_subparsers(dest="what", metavar="COMMAND", required=True, parser_class=type(parser))
     parser = verb(
-        kinds, "list", "what can be done to the objects of an Application", run_actions_list,
+        kinds, "list", "list actions of the objects of an Application", run_actions_list,
         forms=("table", "wide", "json", "yaml"), examples=("actions list models", "actions list models --kind Job"),
     )  # fmt: skip
     add_choice(parser, "--resource-name")
     parser = verb(
-        kinds, "run", "do it", run_action,
+        kinds, "run", "run an action on an object", run_action,
         examples=("actions run models restart --kind Deployment", "actions run models resume --kind CronJob --all"),
     )  # fmt: skip
-    parser.add_argument("action", metavar="ACTION", help="its name, as actions list shows it")
+    parser.add_argument("action", metavar="ACTION", help="name of the action, as shown by actions list")
     add_choice(parser, "--resource-name")
-    parser.add_argument("--all", action="store_true", help="on all objects that fit")
+    parser.add_argument("--all", action="store_true", help="run it on all matching objects")
 
 
 # -- diff ----------------------------------------------------------------------------------------------------------
@@ -94,7 +102,9 @@ def run_diff(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
         app = await desk.find(chosen.name)
         if chosen.refresh or chosen.hard_refresh:
-            from argosy.gitops.application_client.small_changes import refresh  # late: few ask for it
+            from argosy.gitops.application_client.small_changes import (
+                refresh,
+            )  # imported here because it is rarely needed
 
             app = await refresh(desk, app, is_hard=chosen.hard_refresh, seconds=60.0, tell=talk)
         app, local = _placed(app, chosen)
@@ -110,11 +120,11 @@ def run_diff(chosen: argparse.Namespace) -> int:
 async def print_diff(
     desk: Desk, app: Application, *, refs: Sequence[str] = (), local: Path | None = None, how: str = "table"
 ) -> bool:
-    """Whether anything differs."""
+    """Print the differences; return True if there are any."""
     from argosy.gitops.application_client.render_process import renderer
 
     crew = renderer()
-    crew.begin()  # before the other imports, which take as long as its own
+    crew.begin()  # start it now: its imports take as long as the ones below
     from argosy.errors import RenderError, UnknownRef, UserError
     from argosy.gitops.application_client.difference_causes import explained, unrendered
     from argosy.gitops.application_client.differences import as_data, differing, with_causes, with_places
@@ -127,7 +137,7 @@ async def print_diff(
             cause = await unrendered(reader, app, error, refs)
             raise UserError(f"{cause.text}; {cause.next}") if cause.kind == "StaleBranch" else error from error
         if not look.is_whole:
-            said = next((each.message for each in look.conditions if each.type.is_error), "it cannot be compared")
+            said = next((each.message for each in look.conditions if each.type.is_error), "the comparison failed")
             raise UserError(f"{app.name}: {said}")
         found = differing(look.comparison, reader.rules.compare.masked_annotations)
         if how in ("table", "json", "yaml"):
@@ -171,7 +181,7 @@ def _diff_lines(found: Differing, how: str) -> list[str]:
     from argosy.gitops.application_client.differences import normal, unified
 
     key = found.key
-    if how == "normal":  # argo: its heading, and what the program diff prints
+    if how == "normal":  # argo: its heading and the output of the diff program
         return ["", f"===== {key.group}/{key.kind} {key.namespace}/{key.name} ======", *normal(found)]
     screen = Screen(sys.stdout)
     if how == "diff":
@@ -205,16 +215,18 @@ def _field_lines(found: Differing, screen: Screen) -> list[str]:
 
 
 def plan_lines(found: Sequence[Differing], *, prunes: bool) -> list[str]:
-    """What a sync is about to change, object by object, without whose doing it is."""
+    """Render the changes of a sync object by object, without causes."""
     lines = []
     for each in found:
         key, rows = each.key, [(_path(field.pointer), _change(field)) for field in each.fields]
         width = max((len(row[0]) for row in rows), default=0)
         told = [f"{path:<{width}}  {change}" for path, change in rows]
         if not each.desired:
-            told = ["is deleted" if prunes else "stays, though that deployment did not have it (--prune deletes it)"]
+            told = [
+                "will be deleted" if prunes else "stays, although that deployment did not have it (--prune deletes it)"
+            ]
         elif not each.live:
-            told = ["is created"]
+            told = ["will be created"]
         lines += [f"{key.kind}/{key.name}{f' -n {key.namespace}' if key.namespace else ''}", *(f"  {t}" for t in told)]
     return lines
 
@@ -231,7 +243,7 @@ def _path(pointer: str) -> str:
 
 
 def _source(cause: Cause | None) -> str:
-    """Where Git says so, and by which commit."""
+    """Return file and commit of the desired value."""
     if cause is None or not cause.place:
         return ""
     return f" ({cause.place}{f', {cause.commit}' if cause.commit else ''})"
@@ -252,7 +264,7 @@ def _value(value: Any) -> str:
 
 def _tell_sum(app: Application, found: Sequence[Differing]) -> None:
     if not found:
-        talk(f"{app.name}: nothing differs")
+        talk(f"{app.name}: no differences")
         return
     new, old = sum(not each.live for each in found), sum(not each.desired for each in found)
     changed = [each for each in found if each.live and each.desired]
@@ -263,7 +275,7 @@ def _tell_sum(app: Application, found: Sequence[Differing]) -> None:
     stuck = [each.key for each in found for cause in each.causes.values() if cause.kind.wants_more]
     if stuck:
         where = f" -n {stuck[0].namespace}" if stuck[0].namespace else ""
-        counts.append(f"{len(stuck)} of which want{'s' if len(stuck) == 1 else ''} more than a sync")
+        counts.append(f"{len(stuck)} of which need{'s' if len(stuck) == 1 else ''} more than a sync")
         next_ = f"argosy explain {stuck[0].kind}/{stuck[0].name}{where}"
     else:
         next_ = f"argosy app sync {app.name}{' --prune' if old else ''}"
@@ -297,7 +309,7 @@ async def _manifests(reader: Reader, app: Application, chosen: argparse.Namespac
 
 
 def _print_manifests(found: Sequence[Manifest], how: str, end: str) -> None:
-    """argo: an empty line ends each."""
+    """argo: An empty line follows each manifest."""
     from argosy.kube.objects import dump, key_of_source
 
     if how == "json":
@@ -345,7 +357,7 @@ def run_action(chosen: argparse.Namespace) -> int:
         app = await desk.find(chosen.name)
         async with open_reader(desk, app=app) as reader:
             done = await act(reader, app, chosen.action, choice_of(chosen), on_all=chosen.all)
-        say = talk if is_compat(chosen) else print  # argo: it says nothing
+        say = talk if is_compat(chosen) else print  # argo: prints nothing
         for key in done:
             say(f"{key.kind}/{key.name}: {chosen.action} done")
         return 0

@@ -1,6 +1,6 @@
-"""What differs, for a page: fields with their causes, texts side by side, and what would be deleted.
+"""Differences as template values: fields with causes, side-by-side lines, objects to create or prune.
 
-In: what `desk` found to differ. Out: Change values. Never: a value of a Secret: `desk` has masked them.
+In: differing objects. Out: ObjectChange values. Never: a value of a Secret: the input is masked.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from argosy.gitops.application_client.differences import Differing
 from argosy.kube.names import ResourceKey
 from argosy.kube.patch.json_pointer import parse
 
-LONGEST = 2000  # letters of a value
-AROUND = 4  # lines that are as they should be, around those that differ
+LONGEST = 2000  # characters of a value
+AROUND = 4  # equal lines shown around each difference
 MINE = frozenset(
     {
         CauseKind.YOUR_CHANGE,
@@ -37,7 +37,7 @@ SHOWN = ("all", "mine", "cluster")
 
 @dataclass(frozen=True, slots=True)
 class Badge:
-    """Why, in two words, with who and where."""
+    """Cause of a difference, with author and location."""
 
     kind: str
     words: str
@@ -68,7 +68,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Of a side by side view. Kinds: same, changed, old, new, gap."""
+    """A line of the side-by-side view. Kinds: same, changed, old, new, gap."""
 
     kind: str
     left: int
@@ -84,7 +84,7 @@ class Change(Keyed):
     deed: str  # create, update, prune
     badge: Badge | None
     fields: tuple[Field, ...]
-    hidden: int  # fields that another choice would show
+    hidden: int  # fields excluded by the filter
     added: tuple[Field, ...]
     lines: tuple[Line, ...]
 
@@ -178,7 +178,7 @@ def badge(cause: Cause | None) -> Badge | None:
 
 
 def value_text(value: Any) -> str:
-    """As YAML people would write it in one line; what is long is cut."""
+    """Render a value on one line as in YAML, truncated to MAX_VALUE_LENGTH."""
     if isinstance(value, str):
         text = value if value and value.isprintable() and value.strip() == value else orjson.dumps(value).decode()
     else:
@@ -187,7 +187,7 @@ def value_text(value: Any) -> str:
 
 
 def side_by_side(live: str, desired: str) -> tuple[Line, ...]:
-    """Lines that differ, each beside its other, with some around; gaps for the rest."""
+    """Pair differing lines with some context, and put gaps between the groups."""
     old, new = live.splitlines(), desired.splitlines()
     found: list[Line] = []
     for number, group in enumerate(difflib.SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(AROUND)):

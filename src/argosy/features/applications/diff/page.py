@@ -1,4 +1,4 @@
-"""`/apps/{ns}/{name}/diff`: what differs, why, and who made it so.
+"""`/apps/{ns}/{name}/diff`: differences with cause and author.
 
 In: a request. Out: a page. Never: writes; a value of a Secret.
 """
@@ -33,11 +33,11 @@ NOTHING = Counts(0, 0, 0, 0)
 class Compared:
     changes: tuple[Change, ...] = ()
     counts: Counts = NOTHING
-    fault: str = ""  # why nothing can be said
+    fault: str = ""  # why the comparison failed
     advice: str = ""
-    hidden: tuple[str, ...] = ()  # kinds that may not be read
-    brief: str = ""  # all of it, in the words of a list
-    other: str = ""  # what lives is beside this, and the Application does not follow it
+    hidden: tuple[str, ...] = ()  # kinds without permission to read
+    brief: str = ""  # the drift text of the list
+    other: str = ""  # the revision compared with, if it is not the target revision
 
 
 async def compared(
@@ -69,7 +69,7 @@ async def told(
 
 
 def _said(look: Look) -> str:
-    return next((each.message for each in look.conditions if each.type.is_error), "it cannot be compared")
+    return next((each.message for each in look.conditions if each.type.is_error), "the comparison failed")
 
 
 async def diff_page(asked: Asked) -> Answer:
@@ -85,8 +85,8 @@ async def diff_page(asked: Asked) -> Answer:
 
 
 async def diff_parts(asked: Asked) -> dict[str, str]:
-    """The difference itself stays as it is read: `data-still` tells that it has changed."""
+    """Render only the head: the diff does not change while it is read; `data-still` marks it as outdated."""
     return await head_parts(asked)
 
 
-ROUTES = (Route("GET", "/apps/{ns}/{name}/diff", May("applications", "get", application), diff_page, "What differs"),)
+ROUTES = (Route("GET", "/apps/{ns}/{name}/diff", May("applications", "get", application), diff_page, "Differences"),)

@@ -1,7 +1,7 @@
-"""Applications, created, changed and deleted.
+"""API to create, update, patch and delete Applications.
 
-In: a request. Out: the Application as it is after. Never: a project, source or destination that the caller's projects
-do not permit; a status, an owner or an operation that came in a body.
+In: a request. Out: the updated Application. Never: writes a project, source or destination that is not permitted;
+takes status, owners or the initiator of an operation from a body.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from argosy.web.request import Asked, Refused
 from argosy.web.responses import Json
 from argosy.web.route import Found, May, Parameter, Route
 
-MARKS: Final = ("labels", "annotations", "finalizers")  # all of its metadata that is taken from a body
+MARKS: Final = ("labels", "annotations", "finalizers")  # the only metadata taken from a body
 HEAD: Final = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application"}
 Make = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
@@ -38,12 +38,12 @@ Make = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 async def to_create(asked: Asked) -> Found:
-    """The Application that is sent, under the name that it is to have."""
+    """Return the Application in the body, with the RBAC name that it will have."""
     body = Body(await asked.mapping())
     metadata = body.body("metadata") or Body({})
     name, namespace = metadata.text("name"), metadata.text("namespace") or asked.site.desk.control
     if not name:
-        raise UserError("an Application needs a name; send it", where="metadata.name")
+        raise UserError("missing name of the Application; send it", where="metadata.name")
     spec = _spec(body.values.get("spec"))
     marks = {mark: metadata.values[mark] for mark in MARKS if metadata.values.get(mark) is not None}
     made: Manifest = {**HEAD, "metadata": {"name": name, "namespace": namespace, **marks}, "spec": spec}
@@ -77,13 +77,13 @@ async def created(asked: Asked) -> Json:
 
 
 def _are_same(before: Mapping[str, Any], made: Mapping[str, Any]) -> bool:
-    """argo: its spec, and all of its metadata that counts."""
+    """argo: Compare the spec and the writable metadata."""
     marks = all((before["metadata"].get(name) or None) == (made["metadata"].get(name) or None) for name in MARKS)
     return marks and before.get("spec") == made["spec"]
 
 
 def _merged(now: Mapping[str, Any], made: Mapping[str, Any]) -> dict[str, Any]:
-    """argo: labels and annotations that are not sent stay; finalizers are those that are sent."""
+    """argo: Merge labels and annotations; replace finalizers."""
     metadata = dict(made["metadata"])
     for name in ("labels", "annotations"):
         metadata[name] = {**(now["metadata"].get(name) or {}), **(metadata.get(name) or {})}
@@ -91,7 +91,7 @@ def _merged(now: Mapping[str, Any], made: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_operation(asked: Asked, made: Manifest, app: Application) -> None:
-    """argo: who may create may not sync by that, nor deliver what is not in Git or not permitted."""
+    """argo: An operation in a new Application needs the permission to sync, and permitted sources from Git."""
     operation = made.get("operation")
     if operation is None:
         return
@@ -131,7 +131,7 @@ async def patched_by(asked: Asked) -> Json:
     body = Body(await asked.mapping())
     text, kind = body.text("patch"), body.text("patchType") or "json"
     if kind not in KINDS:
-        raise UserError(f"{kind[:40]!r} is no kind of patch; send json or merge", where="patchType")
+        raise UserError(f"unknown patch type {kind[:40]!r}; send json or merge", where="patchType")
 
     def make(now: Mapping[str, Any]) -> Mapping[str, Any]:
         with as_fields():
@@ -142,24 +142,24 @@ async def patched_by(asked: Asked) -> Json:
 
 
 def _overwritten(now: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """argo: of what is sent the spec, labels, annotations and finalizers count, and nothing else."""
+    """argo: Take only spec, labels, annotations and finalizers from the request."""
     kept = {name: value for name, value in now["metadata"].items() if name not in MARKS}
     marks = {name: wanted["metadata"][name] for name in MARKS if wanted["metadata"].get(name)}
     return {**now, "spec": wanted["spec"], "metadata": {**kept, **marks}}
 
 
 async def _write(asked: Asked, app: Application, make: Make) -> Application:
-    """What is authorised is what is written: also where somebody else changes it meanwhile."""
+    """Check permissions on the exact version that is written, even if it changes concurrently."""
     desk = desk_of(asked)
 
     def checked(now: Mapping[str, Any]) -> Mapping[str, Any]:
         before, wanted = _read(now), make(now)
         after = _read(wanted)
         if before.project != app.project:
-            raise Refused  # it was moved since who asks was let in
+            raise Refused  # it was moved to another project after authorization
         if after.project != before.project:
             new = application_name(asked, after.project, after.namespace, after.name)
-            asked.require("applications", "create", new)  # argo: both, in the new one
+            asked.require("applications", "create", new)  # argo: both, in the new project
             asked.require("applications", "update", new)
         _check(asked, after)
         return wanted
@@ -170,12 +170,12 @@ async def _write(asked: Asked, app: Application, make: Make) -> Application:
 
 
 def _check(asked: Asked, app: Application) -> None:
-    """argo: whatever `validate` says, a project has to permit it."""
+    """argo: The project must permit the Application, regardless of `validate`."""
     rules = reader_of(asked).rules
     project = rules.projects.get(app.project)
     found = [each.message for each in invalid(app, project, rules)]
     if project is None and app.project == "default":
-        found = [each for each in found if "which does not exist" not in each]  # the engine makes it
+        found = [each for each in found if "which does not exist" not in each]  # the controller creates it
     if found:
         raise UserError(f"application spec for {app.name} is invalid: InvalidSpecError: {'; '.join(found)}")
 
@@ -185,17 +185,17 @@ def _read(manifest: Mapping[str, Any]) -> Application:
 
 
 def _spec(spec: Any) -> dict[str, Any]:
-    """With all that no Application can do without."""
+    """Read the spec; raise UserError if repository or destination is missing."""
     given = Body(spec if spec is not None else {}, "spec")
     sources = given.bodies("sources") or [each for each in (given.body("source"),) if each is not None]
     for source in sources:
         for name in ("repoURL", "path", "chart", "ref"):
             source.text(name)
     if not sources or not all(each.text("repoURL") for each in sources):
-        raise UserError("needs a repository; send spec.source.repoURL and path, or chart", where="spec.source")
+        raise UserError("missing repository; send spec.source.repoURL and path, or chart", where="spec.source")
     destination = given.body("destination") or Body({})
     if not destination.text("server") and not destination.text("name"):
-        told = "needs a cluster; send spec.destination.server, such as https://kubernetes.default.svc"
+        told = "missing cluster; send spec.destination.server, such as https://kubernetes.default.svc"
         raise UserError(told, where="spec.destination")
     return dict(given.values)
 
@@ -213,21 +213,21 @@ async def deleted(asked: Asked) -> Json:
     return Json({})
 
 
-VALIDATE: Final = Parameter("validate", "Taken: what a project does not permit is refused in any case.", "boolean")
+VALIDATE: Final = Parameter("validate", "Ignored: the project must always permit the Application.", "boolean")
 ROUTES = (
     Route(
         "POST", "/api/v1/applications", May("applications", "create", to_create), created, "Create an Application.",
-        query=(Parameter("upsert", "Overwrite the one that is there.", "boolean"), VALIDATE),
+        query=(Parameter("upsert", "Overwrite an existing Application.", "boolean"), VALIDATE),
         takes=schema.TO_WRITE, gives=schema.APPLICATION, tag="applications", operation="ApplicationService_Create",
     ),
     Route(
         "PUT", "/api/v1/applications/{name}", May("applications", "update", of_manifest), updated,
-        "Write an Application anew.", query=(VALIDATE, *PLACE),
+        "Update an Application.", query=(VALIDATE, *PLACE),
         takes=schema.TO_WRITE, gives=schema.APPLICATION, tag="applications", operation="ApplicationService_Update",
     ),
     Route(
         "PUT", "/api/v1/applications/{name}/spec", May("applications", "update", application), respecified,
-        "Write the spec of an Application anew.", query=(VALIDATE, *PLACE),
+        "Update the spec of an Application.", query=(VALIDATE, *PLACE),
         takes=schema.SPEC, gives=schema.SPEC, tag="applications", operation="ApplicationService_UpdateSpec",
     ),
     Route(
@@ -239,7 +239,7 @@ ROUTES = (
         "DELETE", "/api/v1/applications/{name}", May("applications", "delete", application), deleted,
         "Delete an Application.",
         query=(
-            Parameter("cascade", "Delete what it manages, too (default: true).", "boolean"),
+            Parameter("cascade", "Also delete its objects (default: true).", "boolean"),
             Parameter("propagationPolicy", "foreground (default) or background."), *PLACE,
         ),
         gives=schema.NOTHING, tag="applications", operation="ApplicationService_Delete",

@@ -1,4 +1,4 @@
-"""`argosy app create|set|unset`: Applications, written from flags by Argo CD's names."""
+"""`argosy app create|set|unset`: write Applications from the same flags as argocd."""
 
 from __future__ import annotations
 
@@ -27,14 +27,20 @@ def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
         examples=("create models --repo https://git.example/ml --path overlays/dev --dest-namespace ml",
                   "create -f application.yaml --upsert"),
     )  # fmt: skip
-    parser.add_argument("name", nargs="?", default="", metavar="NAME", help="its name (default: that in the file)")
+    parser.add_argument(
+        "name", nargs="?", default="", metavar="NAME", help="name of the Application (default: the name in the file)"
+    )
     add = parser.add_argument
-    add("-f", "--file", default="", metavar="FILE", help="start from this Application (- is standard input)")
-    add("--name", dest="other_name", default="", metavar="NAME", help="the same as NAME")
+    add("-f", "--file", default="", metavar="FILE", help="read the Application from this file (- is standard input)")
+    add("--name", dest="other_name", default="", metavar="NAME", help="same as NAME")
     add("-l", "--label", action="append", default=[], metavar="NAME=VALUE", help="a label; repeatable")
     add("--annotations", action="append", default=[], metavar="NAME=VALUE", help="an annotation; repeatable")
-    add("--upsert", action="store_true", help="overwrite the one that is there")
-    add("--set-finalizer", action="store_true", help="delete what it manages when it is deleted")
+    add("--upsert", action="store_true", help="overwrite an existing Application")
+    add(
+        "--set-finalizer",
+        action="store_true",
+        help="set the finalizer: deleting the Application also deletes its objects",
+    )
     add_truth(parser, "--validate", "refuse what its project does not permit (default: true)", usual=True)
     add_spec(parser)
     parser = verb(
@@ -46,7 +52,7 @@ def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
     add_truth(parser, "--validate", "refuse what its project does not permit (default: true)", usual=True)
     add_spec(parser)
     parser = verb(
-        parts, "unset", "take options of an Application's source away", run_unset,
+        parts, "unset", "remove options of an Application's source", run_unset,
         examples=("unset models --nameprefix", "unset models --parameter replicas --values values-dev.yaml"),
     )  # fmt: skip
     _add_position(parser)
@@ -54,7 +60,7 @@ def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _add_position(parser: argparse.ArgumentParser) -> None:
-    about = "which of several sources, the first is 1"
+    about = "position of the source; the first is 1"
     parser.add_argument("--source-position", type=int, metavar="N", help=about)
 
 
@@ -62,12 +68,12 @@ def add_spec(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     for flag, shown, about in (
         ("--repo", "URL", "the repository"),
-        ("--path", "PATH", "the folder in it"),
+        ("--path", "PATH", "the folder in the repository"),
         ("--revision", "R", "a branch, tag or commit"),
         ("--helm-chart", "NAME", "a chart of a Helm repository, instead of a path"),
-        ("--ref", "NAME", "a name by which other sources use its files"),
+        ("--ref", "NAME", "a name by which other sources refer to its files"),
         ("--source-name", "NAME", "the name of a source"),
-        ("--tag-prefix", "TEXT", "only tags that begin so are versions"),
+        ("--tag-prefix", "TEXT", "only tags with this prefix are versions"),
         ("--project", "NAME", "the project"),
         ("--dest-server", "URL", "the cluster, such as https://kubernetes.default.svc"),
         ("--dest-name", "NAME", "the cluster by its name, such as in-cluster"),
@@ -78,25 +84,25 @@ def add_spec(parser: argparse.ArgumentParser) -> None:
     ):
         add(flag, metavar=shown, help=about)
     for flag, about in (
-        ("--auto-prune", "automated: delete what Git no longer has"),
-        ("--self-heal", "automated: undo what others change"),
-        ("--allow-empty", "automated: even if nothing would be left"),
-        ("--sync-retry-refresh", "retry what Git has then"),
+        ("--auto-prune", "automated: delete objects that are not in Git any more"),
+        ("--self-heal", "automated: revert changes in the cluster"),
+        ("--allow-empty", "automated: sync even if all objects would be deleted"),
+        ("--sync-retry-refresh", "use the latest revision for retries"),
     ):
         add_truth(parser, flag, about)
-    about = "an option of syncs, such as CreateNamespace=true; with ! before it, away with it; repeatable"
+    about = "a sync option, such as CreateNamespace=true; a leading ! removes it; repeatable"
     add("--sync-option", action="append", metavar="OPTION", help=about)
-    add("--sync-retry-limit", type=int, metavar="N", help="try again so often (below zero: for ever)")
-    add("--sync-retry-backoff-factor", type=int, metavar="N", help="how much longer each pause is than the last")
-    add("--revision-history-limit", type=int, metavar="N", help="how many deployments are remembered")
+    add("--sync-retry-limit", type=int, metavar="N", help="maximum number of retries (below zero: no limit)")
+    add("--sync-retry-backoff-factor", type=int, metavar="N", help="factor by which each pause grows")
+    add("--revision-history-limit", type=int, metavar="N", help="number of deployments kept in the history")
     for each in FLAGS:
         if not each.shown:
             add_truth(parser, each.name, each.about)
         else:
             add(each.name, action="append" if each.is_repeated else "store", metavar=each.shown, help=each.about)
-    about = "Helm: values that are to stand in the Application, from a file here"
+    about = "Helm: a local file whose values are stored in the Application"
     add("--values-literal-file", metavar="FILE", help=about)
-    about = "the same as --helm-set; repeatable"
+    about = "same as --helm-set; repeatable"
     add("-p", "--parameter", action="append", default=[], metavar="NAME=VALUE", help=about)
 
 
@@ -106,23 +112,23 @@ def _add_unset(parser: argparse.ArgumentParser) -> None:
         ("--parameter", "NAME", "a Helm value; repeatable"),
         ("--values", "FILE", "a file of Helm values; repeatable"),
         ("--kustomize-image", "NAME", "an image; repeatable"),
-        ("--kustomize-replica", "NAME", "a count; repeatable"),
-        ("--plugin-env", "NAME", "a variable of a plug-in; repeatable"),
+        ("--kustomize-replica", "NAME", "a replica count; repeatable"),
+        ("--plugin-env", "NAME", "an environment variable of a plugin; repeatable"),
     ):
         add(flag, action="append", default=[], metavar=shown, help=about)
     for flag, about in (
-        ("--values-literal", "Helm values that stand in the Application"),
-        ("--ignore-missing-value-files", "that files of values may be missing"),
-        ("--pass-credentials", "that credentials go to all domains"),
-        ("--nameprefix", "what Kustomize puts before names"),
-        ("--namesuffix", "what Kustomize puts after names"),
-        ("--kustomize-version", "the version of Kustomize"),
-        ("--kustomize-namespace", "the namespace that Kustomize gives to all"),
-        ("--ignore-missing-components", "that components may be missing"),
-        ("--ref", "the name by which other sources use its files"),
+        ("--values-literal", "Helm values stored in the Application"),
+        ("--ignore-missing-value-files", "ignoring missing values files"),
+        ("--pass-credentials", "passing credentials to all domains"),
+        ("--nameprefix", "the Kustomize name prefix"),
+        ("--namesuffix", "the Kustomize name suffix"),
+        ("--kustomize-version", "the Kustomize version"),
+        ("--kustomize-namespace", "the Kustomize namespace"),
+        ("--ignore-missing-components", "ignoring missing components"),
+        ("--ref", "the name by which other sources refer to its files"),
     ):
         add(flag, action="store_true", help=about)
-    add("--source-name", metavar="NAME", help="which of several sources, by its name")
+    add("--source-name", metavar="NAME", help="name of the source")
 
 
 def given_flags(chosen: argparse.Namespace) -> dict[str, Any]:
@@ -144,7 +150,7 @@ def run_create(chosen: argparse.Namespace) -> int:
         manifest = _manifest(chosen, desk)
         name = manifest["metadata"].get("name")
         if not name:
-            raise UserError("it has no name; write it after create")
+            raise UserError("missing name of the Application; add it after create")
         if chosen.validate:
             await check_project(desk, manifest)
         word = await create(desk, manifest, replaces=chosen.upsert)
@@ -163,7 +169,7 @@ def _manifest(chosen: argparse.Namespace, desk: Desk) -> dict[str, Any]:
     name, given = chosen.name or chosen.other_name, given_flags(chosen)
     if not chosen.file:
         if not given.get("--dest-name") and not given.get("--dest-server"):
-            given["--dest-server"] = HERE  # the cluster that the engine is for
+            given["--dest-server"] = HERE  # the cluster of the controller
         return new_application(name, desk.namespace, given)
     content = content_of(chosen.file, lambda: sys.stdin.buffer.read() if sys.stdin else b"")
     found = changed(read_file(chosen.file, content), given)
@@ -181,7 +187,7 @@ def run_set(chosen: argparse.Namespace) -> int:
         app, given = await desk.find(chosen.name), given_flags(chosen)
         if is_compat(chosen) and not has_flags(given):
             talk("argosy: please set at least one option to update\nnext: argosy app set --help")
-            raise Mistyped("no option")  # argo: a mistake of whoever typed it
+            raise Mistyped("no option")  # argo: a usage error
         if chosen.validate:
             await check_project(desk, changed(app.wire, given, chosen.source_position))
         has_changed = await change(desk, app, lambda wire: changed(wire, given, chosen.source_position))
@@ -206,11 +212,11 @@ def run_unset(chosen: argparse.Namespace) -> int:
 
 
 def has_flags(given: dict[str, Any]) -> bool:
-    """Whether anything was typed that changes an Application."""
+    """True if a flag was given that changes an Application."""
     return any(value not in (None, False, [], "") for flag, value in given.items() if flag not in NO_CHANGE)
 
 
 def _tell_change(chosen: argparse.Namespace, name: str, has_changed: bool) -> None:
-    """argo: it says nothing."""
+    """argo: Prints nothing to stdout."""
     say = talk if is_compat(chosen) else print
     say(f"application '{name}' {'updated' if has_changed else 'unchanged'}")

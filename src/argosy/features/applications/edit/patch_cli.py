@@ -1,4 +1,4 @@
-"""`argosy app patch|edit|add-source|remove-source`: Applications, changed otherwise than by flags."""
+"""`argosy app patch|edit|add-source|remove-source`: change Applications by patch, editor or source."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Make = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
     parser = verb(
-        parts, "patch", "change fields of an Application by a patch", run_patch,
+        parts, "patch", "patch an Application", run_patch,
         examples=("""patch models --type merge --patch '{"spec":{"source":{"targetRevision":"v2"}}}'""",
                   """patch models --patch '[{"op":"replace","path":"/spec/source/path","value":"dev"}]'"""),
     )  # fmt: skip
@@ -26,22 +26,22 @@ def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
     about = "json (default: a list of operations), or merge"
     parser.add_argument("--type", choices=("json", "merge"), default="json", help=about)
     verb(
-        parts, "edit", "change an Application's spec in an editor", run_edit,
+        parts, "edit", "edit the spec of an Application in an editor", run_edit,
         examples=("edit models", "edit ml/models"),
     )  # fmt: skip
     parser = verb(
-        parts, "add-source", "add a source to an Application that has several", run_add_source,
+        parts, "add-source", "add a source to an Application with several sources", run_add_source,
         examples=("add-source models --repo https://git.example/values --ref values", "add-source models --repo "
                   "https://git.example/ml --path overlays/dev --source-name dev"),
     )  # fmt: skip
     add_truth(parser, "--validate", "refuse what its project does not permit (default: true)", usual=True)
     add_spec(parser)
     parser = verb(
-        parts, "remove-source", "take a source away from an Application that has several", run_remove_source,
+        parts, "remove-source", "remove a source from an Application with several sources", run_remove_source,
         examples=("remove-source models --source-position 2", "remove-source models --source-name dev"),
     )  # fmt: skip
-    parser.add_argument("--source-position", type=int, metavar="N", help="which one, the first is 1")
-    parser.add_argument("--source-name", default="", metavar="NAME", help="which one, by its name")
+    parser.add_argument("--source-position", type=int, metavar="N", help="position of the source; the first is 1")
+    parser.add_argument("--source-name", default="", metavar="NAME", help="name of the source")
 
 
 def run_patch(chosen: argparse.Namespace) -> int:
@@ -54,7 +54,7 @@ def run_patch(chosen: argparse.Namespace) -> int:
         after = await desk.find(f"{app.namespace}/{app.name}")
         print_data(dict(after.wire), "yaml")
         if is_compat(chosen):
-            print()  # argo: an empty line ends it
+            print()  # argo: an empty line follows
         return 0
 
     return at_desk(chosen, work, writes=True)

@@ -1,6 +1,6 @@
-"""`/apps/{ns}/{name}/settings`: when and how it syncs by itself, and what is left out of comparisons.
+"""`/apps/{ns}/{name}/settings`: sync policy, ignored differences, windows and subscriptions of an Application.
 
-In: a request. Out: a page; a policy that was changed. Never: a change of a field that the form does not show.
+In: a request. Out: a page; a changed policy. Never: changes a field that the form does not show.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def ignore_rows(app: Application) -> tuple[IgnoreRow, ...]:
 
 
 def with_policy(wire: Mapping[str, Any], *, automated: bool, prune: bool, heal: bool) -> Mapping[str, Any]:
-    """argo: who switches it off takes the field away; other fields of it stay."""
+    """argo: Disabling removes the field `automated`; its other fields stay if it is enabled."""
     made = copy.deepcopy(dict(wire))
     policy = made["spec"].setdefault("syncPolicy", {})
     if not automated:
@@ -88,6 +88,6 @@ async def set_policy(asked: Asked) -> Answer:
 
 
 ROUTES = (
-    Route("GET", "/apps/{ns}/{name}/settings", May("applications", "get", application), settings_page, "Its policy"),
-    Route("POST", "/apps/{ns}/{name}/policy", May("applications", "update", application), set_policy, "Set its policy"),
+    Route("GET", "/apps/{ns}/{name}/settings", May("applications", "get", application), settings_page, "Settings"),
+    Route("POST", "/apps/{ns}/{name}/policy", May("applications", "update", application), set_policy, "Set the policy"),
 )

@@ -1,1 +1,1 @@
-"""Events of an Application and of the objects that it owns."""
+"""Events of an Application and of its objects."""

@@ -1,6 +1,6 @@
-"""`/apps/{ns}/{name}/events`: what happened to it and to all that it owns, newest first.
+"""`/apps/{ns}/{name}/events`: Events and syncs of an Application and its objects, newest first.
 
-In: a request. Out: a page, its live parts. Never: Events of others.
+In: a request. Out: a page, its live parts. Never: Events of other objects.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ MOST = 300
 
 
 async def events_of(asked: Asked, *, is_fresh: bool = False) -> Told:
-    """Of the Application, of what it manages and of all that came of it."""
+    """List Events of the Application, its managed objects and their descendants."""
     app = app_of(asked)
     wanted = {("Application", app.namespace, app.name)}
-    if app.destination.is_here:  # Events of its objects are in the cluster that it goes to
+    if app.destination.is_here:  # Events of its objects are in the destination cluster
         wanted |= {(node.key.kind, node.key.namespace, node.key.name) for node in await nodes_of(asked)}
         wanted |= {(row.key.kind, row.key.namespace, row.key.name) for row in await rows_of(asked)}
     told = await of_namespaces(asked, {each[1] for each in wanted}, is_fresh=is_fresh)
@@ -54,6 +54,4 @@ async def events_parts(asked: Asked) -> dict[str, str]:
     return {**await head_parts(asked), "moments": body}
 
 
-ROUTES = (
-    Route("GET", "/apps/{ns}/{name}/events", May("applications", "get", application), events_page, "What happened"),
-)
+ROUTES = (Route("GET", "/apps/{ns}/{name}/events", May("applications", "get", application), events_page, "Events"),)

@@ -1,7 +1,7 @@
-"""What Pods of an Application printed, as a stream.
+"""API to stream the logs of the Pods of an Application.
 
-In: a request. Out: a line of JSON for each line of a log. Never: of a Pod that is not the Application's; without the
-permission to read logs, and that to see the Application.
+In: a request. Out: a JSON line for each log line. Never: logs of a Pod outside the Application; logs without the
+permissions to read logs and to get the Application.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from argosy.web.request import Asked
 from argosy.web.responses import Stream
 from argosy.web.route import May, Parameter, Route
 
-MOST: Final = 40  # argo: its limit is 20; logs that are read at once
-WAITING: Final = 200  # lines that may wait for a slow reader
+MOST: Final = 40  # logs read at once; argo: its limit is 20
+WAITING: Final = 200  # for a slow reader
 
 
 async def logs(asked: Asked) -> Stream:
@@ -44,14 +44,14 @@ async def logs(asked: Asked) -> Stream:
         choice = Choice(query.text("group"), query.text("kind"), query.text("namespace"), query.text("resourceName"))
     found = await _logs(reader, asked.subject, choice, query.text("container"))
     if len(found) > MOST:
-        raise UserError(f"{len(found)} logs fit, and at most {MOST} are read at once; choose a Pod or a container")
+        raise UserError(f"{len(found)} logs match, but at most {MOST} are read at once; choose a Pod or a container")
     await _first(reader, found, wanted)
     hide = masks_of(asked).hide_for(asked)
     return stream(asked, _frames(reader, found, wanted, hide, events=is_events(asked)))
 
 
 async def _logs(reader: Reader, app: Application, choice: Choice, container: str) -> list[Log]:
-    """Each container of each Pod that was chosen, or came of what was chosen."""
+    """List the containers of selected Pods and of Pods owned by selected objects."""
     chosen: set[str] = set()
     found: list[Log] = []
     for manifest in await belongings(reader, app):
@@ -62,13 +62,13 @@ async def _logs(reader: Reader, app: Application, choice: Choice, container: str
         if key_of(manifest).group_kind == POD:
             found += [Log(key_of(manifest), each) for each in _containers(manifest, container)]
     if not found:
-        told = "it has no such Pods, or they have no such container"
-        raise UserError(f"{told}; see what it has: argosy app tree {app.name}", where=app.name)
+        told = "no matching Pods or containers"
+        raise UserError(f"{told}; list the objects: argosy app tree {app.name}", where=app.name)
     return found
 
 
 def _containers(pod: Manifest, container: str) -> list[str]:
-    """argo: an init container only by its name."""
+    """argo: Init containers are included only by name."""
     spec = mapping(pod.get("spec"))
     names = [str(each.get("name")) for each in mappings(spec.get("containers"))]
     if not container:
@@ -78,7 +78,7 @@ def _containers(pod: Manifest, container: str) -> list[str]:
 
 
 async def _first(reader: Reader, found: list[Log], wanted: Wanted) -> None:
-    """Where no log at all can be read, that is the answer."""
+    """Raise the error of a single unreadable log before the response starts."""
     if len(found) != 1:
         return
     peek = Excerpt(tail=1, since=wanted.excerpt.since, previous=wanted.excerpt.previous)
@@ -89,7 +89,7 @@ async def _first(reader: Reader, found: list[Log], wanted: Wanted) -> None:
 async def _frames(
     reader: Reader, found: list[Log], wanted: Wanted, hide: Callable[[str], str], *, events: bool
 ) -> AsyncIterator[bytes]:
-    """Each line is masked before it is filtered: else a filter would tell, letter by letter, what is hidden."""
+    """Mask each line before filtering, because a filter on unmasked lines could guess a secret letter by letter."""
 
     async def read(log: Log) -> AsyncGenerator[bytes, None]:
         try:
@@ -109,31 +109,33 @@ async def _frames(
 
 
 QUERY: Final = (
-    Parameter("podName", "Only of this Pod."),
-    Parameter("namespace", "Of Pods in this namespace."),
-    Parameter("container", "Only of this container."),
-    Parameter("group", "Below objects of this API group."),
-    Parameter("kind", "Below objects of this kind."),
-    Parameter("resourceName", "Below the object of this name."),
-    Parameter("follow", "Go on as more is printed.", "boolean"),
-    Parameter("tailLines", "Only so many of the last lines.", "integer"),
-    Parameter("sinceSeconds", "Only what was printed so many seconds ago, or later.", "integer"),
-    Parameter("sinceTime", "Only what was printed since; RFC 3339."),
-    Parameter("untilTime", "Refused: leave it out."),
-    Parameter("previous", "Of the container before its last restart.", "boolean"),
-    Parameter("filter", "Only lines with this text; with ! before it, those without."),
-    Parameter("matchCase", "Capital letters matter to the filter.", "boolean"),
+    Parameter("podName", "Only logs of this Pod."),
+    Parameter("namespace", "Only logs of Pods in this namespace."),
+    Parameter("container", "Only logs of this container."),
+    Parameter("group", "Only Pods owned by objects of this API group."),
+    Parameter("kind", "Only Pods owned by objects of this kind."),
+    Parameter("resourceName", "Only Pods owned by the object with this name."),
+    Parameter("follow", "Stream new lines.", "boolean"),
+    Parameter("tailLines", "Only this many lines from the end.", "integer"),
+    Parameter("sinceSeconds", "Only lines of the last seconds.", "integer"),
+    Parameter("sinceTime", "Only lines since this time; RFC 3339."),
+    Parameter("untilTime", "Refused: not supported."),
+    Parameter("previous", "Logs of the previous container instance.", "boolean"),
+    Parameter("filter", "Only lines with this text; a leading ! inverts the filter."),
+    Parameter("matchCase", "Match upper and lower case in the filter.", "boolean"),
     *PLACE,
 )
 NEEDS: Final = May("logs", "get", logged_application)
 AT: Final = "/api/v1/applications/{name}"
 ROUTES = (
     Route(
-        "GET", f"{AT}/logs", NEEDS, logs, "What Pods of an Application printed: a JSON object a line.", query=QUERY,
+        "GET", f"{AT}/logs", NEEDS, logs, "Stream logs of the Pods of an Application, one JSON object per line.",
+        query=QUERY,
         makes=MAKES, tag="applications", operation="ApplicationService_PodLogs2",
     ),
     Route(
-        "GET", f"{AT}/pods/{{podName}}/logs", NEEDS, logs, "What a Pod printed: a JSON object a line.", query=QUERY,
+        "GET", f"{AT}/pods/{{podName}}/logs", NEEDS, logs, "Stream logs of a Pod, one JSON object per line.",
+        query=QUERY,
         makes=MAKES, tag="applications", operation="ApplicationService_PodLogs",
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""`argosy app logs`: what the Pods of an Application print."""
+"""`argosy app logs`: print logs of the Pods of an Application."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
     parser = verb(
-        parts, "logs", "what the Pods of an Application print", run_logs,
+        parts, "logs", "print logs of the Pods of an Application", run_logs,
         examples=("logs models", "logs models --kind Deployment --name predictor --tail 20 -f",
                   "logs models --previous --since 10m"),
     )  # fmt: skip
     add_choice(parser, "--name")
     add = parser.add_argument
-    add("-c", "--container", default="", metavar="NAME", help="this container only")
-    add("-f", "--follow", action="store_true", help="go on as they print")
-    about = "what the containers printed before they were restarted"
+    add("-c", "--container", default="", metavar="NAME", help="only this container")
+    add("-f", "--follow", action="store_true", help="stream new lines")
+    about = "print logs of the previous container instances"
     add("-p", "--previous", action="store_true", help=about)
-    add("--tail", type=whole, metavar="N", help="only the last so many lines of each container (0: all, as argocd)")
-    add("--since", default="", metavar="D", help="only what is younger than this, such as 10m")
-    add("--since-seconds", type=whole, metavar="N", help="the same in seconds")
+    add("--tail", type=whole, metavar="N", help="only the last N lines of each container (0: all, as argocd)")
+    add("--since", default="", metavar="D", help="only lines newer than this duration, such as 10m")
+    add("--since-seconds", type=whole, metavar="N", help="only lines of the last N seconds")
     add("--filter", default="", metavar="TEXT", help="only lines with this text")
-    add("-m", "--match-case", action="store_true", help="with --filter: large and small letters differ")
+    add("-m", "--match-case", action="store_true", help="with --filter: match upper and lower case")
 
 
 def whole(text: str) -> int:
@@ -77,7 +77,7 @@ def _excerpt(chosen: argparse.Namespace) -> Excerpt:
         try:
             since = math.ceil(seconds_of(chosen.since))
         except ValueError:
-            told = f"{chosen.since!r} is no duration; write one such as 90s, 10m or 2h"
+            told = f"invalid duration {chosen.since!r}: use a duration such as 90s, 10m or 2h"
             raise UserError(told, where="--since") from None
     return Excerpt(chosen.follow, chosen.tail or None, since, chosen.previous)
 
@@ -85,7 +85,7 @@ def _excerpt(chosen: argparse.Namespace) -> Excerpt:
 async def _print_log(
     reader: Reader, log: Log, excerpt: Excerpt, chosen: argparse.Namespace, *, lead: bool
 ) -> ClusterError | None:
-    """Why it could not be read: one container that has not begun does not hide what others print."""
+    """Print a log; return the error instead of raising it, so that the logs of other containers are printed."""
     from argosy.gitops.application_client.resource_actions import lines
 
     before = f"{log.pod.name}/{log.container}: " if lead else ""
@@ -104,5 +104,5 @@ def _told(problems: list[ClusterError], count: int) -> int:
     if len(problems) == count:
         raise problems[-1]
     for each in problems:
-        talk(f"argosy: not read: {each}")
+        talk(f"argosy: cannot read log: {each}")
     return 0

@@ -1,6 +1,6 @@
-"""Lines of several logs as one: short names, in the order of the times that are known, and who prints nothing.
+"""Merge the lines of several logs by time, with short labels, and describe Pods without logs.
 
-In: lines by container, Pods. Out: LogLine values, sentences. Never: turns lines of one container around.
+In: lines by container, Pods. Out: LogLine values, sentences. Never: reorders the lines of one container.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from argosy.gitops.application_client.stuck_pods import waiting
 from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.kube.objects import Manifest
 
-HEAD, TAIL = 8, 15  # letters of a long name that stay: what differs is at the end
-LOOKED_AT: Final = 48  # letters of a line in which its time stands
+HEAD, TAIL = 8, 15  # characters kept of a long name: names differ at the end
+LOOKED_AT: Final = 48  # characters of a line searched for a timestamp
 LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _CLOCK: Final = r"(?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d)(?:[.,](?P<f>\d{1,9}))?"
-# By what programs print: ISO 8601 and Python's logging; vLLM (month and day); klog; a clock alone
+# Common log formats: ISO 8601 and Python's logging; vLLM (month and day); klog; time only
 _TIMES: Final = (
     re.compile(rf"(?<!\d)(?P<Y>\d{{4}})-(?P<M>\d\d)-(?P<D>\d\d)[T ]{_CLOCK}(?:Z| ?(?P<z>[+-]\d\d:?\d\d))?"),
     re.compile(rf"(?<![\d-])(?P<M>\d\d)-(?P<D>\d\d) {_CLOCK}"),
@@ -33,12 +33,12 @@ _TIMES: Final = (
 @dataclass(frozen=True, slots=True)
 class LogLine:
     text: str
-    pod: str = ""  # and container, as far as they tell lines apart; cut in the middle
-    whole: str = ""  # the same, not cut
+    pod: str = ""  # Pod and container, as far as needed to tell lines apart; shortened in the middle
+    whole: str = ""  # the same, not shortened
 
 
 def labels(logs: Sequence[Log]) -> dict[Log, tuple[str, str]]:
-    """What tells each from the others, short and whole; nothing where there is only one."""
+    """Return a short and a full label that distinguish each log; empty if there is only one."""
     many_pods, many_containers = (len({each[part] for each in logs}) > 1 for part in (0, 1))
 
     def parts(log: Log) -> list[str]:
@@ -52,7 +52,7 @@ def _cut(name: str) -> str:
 
 
 def started(pod: Manifest | None, container: str) -> datetime:
-    """When it began to print, as far as its Pod tells."""
+    """Return the start time of the container from the status of its Pod."""
     status = mapping((pod or {}).get("status"))
     for each in mappings(status.get("containerStatuses")):
         state = mapping(each.get("state"))
@@ -70,7 +70,7 @@ def _read(text: str) -> datetime | None:
 
 
 def printed(line: str, near: datetime) -> datetime | None:
-    """The time at the head of a line; what it leaves out of a date is that of `near`."""
+    """Find the timestamp at the start of a line; missing parts of the date are those of `reference`."""
     found = next((it for each in _TIMES if (it := each.search(line[:LOOKED_AT]))), None)
     if found is None:
         return None
@@ -89,7 +89,7 @@ def printed(line: str, near: datetime) -> datetime | None:
 
 
 def ordered(found: Sequence[tuple[datetime, Sequence[LogLine]]]) -> list[LogLine]:
-    """By time; a line without one stands behind the one before it."""
+    """Merge lines by time; a line without a timestamp follows the line before it."""
     timed = (_timed(place, began, lines) for place, (began, lines) in enumerate(found))
     return [line for *_, line in heapq.merge(*timed, key=lambda each: each[:3])]
 
@@ -102,11 +102,11 @@ def _timed(place: int, began: datetime, lines: Sequence[LogLine]) -> Iterator[tu
 
 
 def not_started(pods: Mapping[str, Manifest]) -> list[str]:
-    """Why Pods print nothing that have not begun."""
+    """Describe why Pods that have not started have no logs."""
     told = []
     for name, pod in pods.items():
         if why := next(iter(waiting(pod)), ""):
-            told.append(f"{name} has printed nothing: {why}")
+            told.append(f"{name} has no logs: {why}")
         elif mapping(pod.get("status")).get("phase") == "Pending":
-            told.append(f"{name} has printed nothing: it has not started yet")
+            told.append(f"{name} has no logs: the Pod has not started yet")
     return told

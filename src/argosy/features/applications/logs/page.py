@@ -1,6 +1,6 @@
-"""`/apps/{ns}/{name}/logs`: what the Pods of an Application print, and how it goes on.
+"""`/apps/{ns}/{name}/logs`: show, stream and download logs of the Pods of an Application.
 
-In: a request of somebody who may read logs. Out: a page, a stream of lines. Never: more than a page of lines at once.
+In: a request with the permission to read logs. Out: a page, a stream, a file. Never: more than MAX_LINES at once.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from argosy.web.route import May, Route
 TAILS: Final = (100, 500, 1000, 5000)
 SINCE: Final = ((60, "1 minute"), (900, "15 minutes"), (3600, "1 hour"), (86400, "1 day"))
 MOST_AGO: Final = 31 * 86400
-MOST_LINES: Final = 5000  # of a page
-MOST_LOGS: Final = 20  # containers that are read at once
-LONGEST: Final = 8192  # letters of a line
-PAUSE: Final = 0.1  # seconds in which lines are gathered
-SECONDS: Final = 10.0  # for what one container printed
+MOST_LINES: Final = 5000  # per page
+MOST_LOGS: Final = 20  # containers read at once
+LONGEST: Final = 8192  # characters of a line
+PAUSE: Final = 0.1  # lines are collected for this long before they are sent
+SECONDS: Final = 10.0  # per container
 
 
 class Read(NamedTuple):
-    """With notes: why some could not be read, or not whole, and who has printed nothing."""
+    """Lines, and notes about logs that failed, are incomplete or are empty."""
 
     lines: list[LogLine]
     notes: list[str]
@@ -57,7 +57,7 @@ class LogWish:
     previous: bool = False
     q: str = ""
     choice: Choice = field(default_factory=Choice)
-    since: int = 0  # seconds ago; 0: from the beginning
+    since: int = 0  # seconds ago; 0: from the start
     wraps: bool = True
 
     @property
@@ -65,7 +65,7 @@ class LogWish:
         return Excerpt(tail=self.tail, since=self.since or None, previous=self.previous)
 
     def shown(self, line: str) -> str | None:
-        """None: it is not asked for. By what is shown: else a search would tell, letter by letter, what is hidden."""
+        """Mask a line; return None if it does not match. A search in unmasked lines could guess a secret."""
         text = self.hide(line.rstrip("\n"))[:LONGEST]
         return text if self.q.lower() in text.lower() else None
 
@@ -87,7 +87,7 @@ def wish_of(asked: Asked) -> LogWish:
 
 
 async def logs_wanted(reader: Reader, asked: Asked, wish: LogWish) -> tuple[list[Log], list[Log]]:
-    """All there are, and those that are asked for."""
+    """Return all logs of the Application, and the selected ones."""
     try:
         found = await logs_of(reader, app_of(asked), wish.choice, "")
     except UserError:
@@ -103,7 +103,7 @@ async def logs_wanted(reader: Reader, asked: Asked, wish: LogWish) -> tuple[list
 
 
 async def read(reader: Reader, logs: Sequence[Log], wish: LogWish) -> Read:
-    """What they printed, as one."""
+    """Read several logs and merge their lines by time."""
     named = labels(logs)
 
     async def one(log: Log) -> tuple[list[LogLine], str]:
@@ -114,7 +114,10 @@ async def read(reader: Reader, logs: Sequence[Log], wish: LogWish) -> Read:
                     if (text := wish.shown(each)) is not None:
                         made.append(LogLine(text, *named[log]))
         except TimeoutError:
-            return made, f"{log.pod.name}/{log.container}: its node did not tell all of it within {SECONDS:.0f} s"
+            return (
+                made,
+                f"{log.pod.name}/{log.container}: incomplete: the node did not send it within {SECONDS:.0f} s",
+            )
         except ArgosyError as error:
             return made, f"{log.pod.name}/{log.container}: {error}"
         return made, ""
@@ -156,7 +159,7 @@ def _address(asked: Asked, place: str) -> str:
 
 
 async def logs_text(asked: Asked) -> Answer:
-    """To keep."""
+    """Return the selected logs as a file."""
     reader, wish = reader_of(asked), wish_of(asked)
     _, wanted = await logs_wanted(reader, asked, wish)
     found = (await read(reader, wanted, wish)).lines
@@ -172,7 +175,7 @@ async def logs_stream(asked: Asked) -> Answer:
 
 
 async def _follow(reader: Reader, logs: Sequence[Log], wish: LogWish) -> AsyncIterator[bytes]:
-    """Lines as they come, a few at a time."""
+    """Stream new lines in batches."""
     named = labels(logs)
 
     async def one(log: Log) -> AsyncGenerator[LogLine, None]:
@@ -196,13 +199,13 @@ def _event(name: str, document: Any) -> bytes:
 
 
 def pods_of(key: ResourceKey) -> dict[str, str]:
-    """The query that asks for the logs below one object."""
+    """Build the query parameters that select the Pods owned by an object."""
     return {"group": key.group, "kind": key.kind, "namespace": key.namespace, "res": key.name}
 
 
 NEEDS = May("logs", "get", logged_application)
 ROUTES = (
-    Route("GET", "/apps/{ns}/{name}/logs", NEEDS, logs_page, "Its logs"),
-    Route("GET", "/apps/{ns}/{name}/logs/stream", NEEDS, logs_stream, "Its logs as they come"),
-    Route("GET", "/apps/{ns}/{name}/logs/text", NEEDS, logs_text, "Its logs as a file"),
+    Route("GET", "/apps/{ns}/{name}/logs", NEEDS, logs_page, "Logs"),
+    Route("GET", "/apps/{ns}/{name}/logs/stream", NEEDS, logs_stream, "Stream logs"),
+    Route("GET", "/apps/{ns}/{name}/logs/text", NEEDS, logs_text, "Download logs"),
 )

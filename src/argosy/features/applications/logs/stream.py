@@ -1,6 +1,6 @@
-"""Logs as Argo CD streams them.
+"""Parameters and entries of log streams in Argo CD's format.
 
-In: what the query asks for, lines. Out: which lines are wanted, and entries. Never: a line that is longer than a page.
+In: query parameters, lines. Out: a LogRequest, log entries. Never: a line longer than MAX_LINE_LENGTH.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Wanted:
     is_inverse: bool = False
 
     def takes(self, line: str) -> bool:
-        """argo: what begins with an exclamation mark is what is not wanted."""
+        """argo: A leading exclamation mark inverts the filter."""
         if not self.filter:
             return True
         found = self.filter in line if self.matches_case else self.filter.lower() in line.lower()
@@ -37,19 +37,19 @@ def read_wanted(query: Query, now: datetime) -> Wanted:
     tail = query.number("tailLines", 0, most=MOST)
     text = query.text("filter")
     if _time(query, "untilTime") is not None:
-        raise UserError("where logs end cannot be asked for; leave it out, and use sinceTime", where="untilTime")
+        raise UserError("an end time of logs is not supported; remove it and use sinceTime", where="untilTime")
     excerpt = Excerpt(query.flag("follow"), tail or None, since or None, query.flag("previous"))
     return Wanted(excerpt, text.removeprefix("!"), query.flag("matchCase"), text.startswith("!"))
 
 
 def _time(query: Query, name: str) -> datetime | None:
-    """argo: RFC 3339; also `sinceTime.seconds`, as its generated clients send it."""
+    """argo: RFC 3339, or `sinceTime.seconds` as sent by generated clients."""
     seconds = query.number(f"{name}.seconds", 0, most=1 << 36)
     text = query.text(name) or query.text(f"{name}Str")
     try:
         found = datetime.fromtimestamp(seconds, UTC) if seconds else datetime.fromisoformat(text) if text else None
     except (ValueError, OverflowError, OSError):
-        raise UserError(f"{quoted(text)} is no time; write it as 2026-01-02T15:04:05Z", where=name) from None
+        raise UserError(f"invalid time {quoted(text)}: use the format 2026-01-02T15:04:05Z", where=name) from None
     return found.replace(tzinfo=UTC) if found is not None and found.tzinfo is None else found
 
 
@@ -58,6 +58,6 @@ def _ago(time: datetime | None, now: datetime) -> int:
 
 
 def entry(content: str, pod: str, now: str, *, is_last: bool = False) -> dict[str, Any]:
-    """argo: the last one says so, and has no line. Its time is when the server saw it: lines here carry none."""
+    """argo: The last entry is empty and marked. The time is that of the server, as lines have no timestamp."""
     cut = content if len(content) <= LONGEST else content[:LONGEST] + " …"
     return {"content": cut, "timeStampStr": now, "podName": pod, "last": is_last}

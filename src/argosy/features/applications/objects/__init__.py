@@ -1,1 +1,1 @@
-"""Single objects of an Application: read, patch, delete, run an action."""
+"""Single objects of an Application: get, patch, delete, run an action."""

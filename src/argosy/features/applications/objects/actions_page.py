@@ -1,6 +1,6 @@
-"""What can be done to one object of an Application: its actions, and its deletion.
+"""Run an action on an object of an Application, or delete the object.
 
-In: forms. Out: a way back. Never: acts on what is not the Application's, or on what somebody may not touch.
+In: forms. Out: a redirect. Never: acts on an object outside the Application or without permission.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ async def run_action(asked: Asked) -> Answer:
         raise Refused
     _, live, _ = await found(asked)
     if live is None:
-        raise UserError(f"{key.kind}/{key.name} does not live any more; nothing was done")
+        raise UserError(f"{key.kind}/{key.name} does not exist any more; no action was run")
     reader = reader_of(asked)
     await run(writer_of(asked, app), app, actions_in_force(reader), live, name, {})
     return Redirect(where=f"{of_resource(app.namespace, app.name, key)}?said=acted")
@@ -54,9 +54,9 @@ async def delete(asked: Asked) -> Answer:
         raise Refused
     _, live, _ = await found(asked)
     if live is None:
-        raise UserError(f"{key.kind}/{key.name} does not live any more; nothing was deleted")
+        raise UserError(f"{key.kind}/{key.name} does not exist any more; nothing was deleted")
     if form.text("sure").strip() != key.name:
-        return await _delete_page(asked, f"Type the name {key.name} to delete it: nothing was deleted.", 400)
+        return await _delete_page(asked, f"Nothing was deleted: type the name {key.name} to confirm.", 400)
     how = form.text("how")
     await delete_object(writer_of(asked, app), app, live, orphan=how == "orphan", force=how == "force")
     return back_to(asked, "deleted")
@@ -65,6 +65,6 @@ async def delete(asked: Asked) -> Answer:
 NEEDS = May("applications", "get", application)
 ROUTES = (
     Route("POST", f"{WHERE}/action", NEEDS, run_action, "Run an action of an object"),
-    Route("GET", f"{WHERE}/delete", NEEDS, delete_page, "What deletion of an object does"),
+    Route("GET", f"{WHERE}/delete", NEEDS, delete_page, "Confirm the deletion of an object"),
     Route("POST", f"{WHERE}/delete", NEEDS, delete, "Delete an object"),
 )

@@ -1,6 +1,6 @@
-"""Single objects of an Application: read, patched, deleted, acted on.
+"""API to get, patch and delete single objects of an Application, and to run actions.
 
-In: a request. Out: Argo CD's shapes. Never: an object that is not in this Application's tree, or that its project does
+In: a request. Out: Argo CD's format. Never: an object outside the Application's tree, or one that its project does
 not permit.
 """
 
@@ -52,14 +52,14 @@ async def got(asked: Asked) -> Json:
 
 
 async def patched(asked: Asked) -> Json:
-    """argo: the body is the patch, as a text; who sends it as JSON is understood, too."""
+    """argo: The body is the patch as a string; a JSON object is accepted, too."""
     reader, sent = reader_of(asked), await asked.document()
     typed = asked.query.text("patchType")
     kind = PATCHES.get(typed, typed)
     if kind not in tuple(PatchKind):
-        raise UserError(f"is no kind of patch; send one of {', '.join(PatchKind)}", where="patchType")
+        raise UserError(f"unknown patch type; send one of {', '.join(PatchKind)}", where="patchType")
     if not sent:
-        raise UserError("no patch is sent; send it as the body", where="body")
+        raise UserError("missing patch; send it as the body", where="body")
     manifest, patch = await _object(asked, reader), sent if isinstance(sent, str) else _text(sent)
     with as_fields():
         await patch_object(writer_of(asked, asked.subject), asked.subject, manifest, patch, kind)
@@ -95,10 +95,10 @@ def _action(action: Action) -> dict[str, Any]:
 
 
 async def of_action(asked: Asked) -> Found | None:
-    """argo: `action/<group>/<kind>/<action>`. The action is the body, as a text."""
+    """argo: RBAC action `action/<group>/<kind>/<action>`. The body is the name of the action, as a string."""
     name = await asked.document()
     if not isinstance(name, str) or not name:
-        raise UserError("no action is named; send its name as a JSON text", where="body")
+        raise UserError("missing action; send its name as a JSON string", where="body")
     found = await application(asked)
     query = asked.query
     return _acting(found, Choice(query.text("group"), query.text("kind")), name)
@@ -134,15 +134,15 @@ async def acted_again(asked: Asked) -> Json:
 NAMED: Final = (
     Parameter("resourceName", "The name of the object.", is_required=True),
     Parameter("kind", "Its kind.", is_required=True),
-    Parameter("group", "Its API group; empty for the core."),
+    Parameter("group", "Its API group; empty for the core group."),
     Parameter("namespace", "Its namespace."),
-    Parameter("version", "Its version; any will do."),
+    Parameter("version", "Its version; ignored."),
     *PLACE,
 )
 AT: Final = "/api/v1/applications/{name}/resource"
 ROUTES = (
     Route(
-        "GET", AT, May("applications", "get", application), got, "Read an object of an Application.",
+        "GET", AT, May("applications", "get", application), got, "Get an object of an Application.",
         query=NAMED, gives=schema.RESOURCE, tag="applications", operation="ApplicationService_GetResource",
     ),
     Route(
@@ -155,22 +155,24 @@ ROUTES = (
         "DELETE", AT, May("applications", "delete", finer("delete")), deleted,
         "Delete an object. Its action is `delete/GROUP/KIND/NAMESPACE/NAME`.",
         query=(
-            *NAMED, Parameter("force", "At once.", "boolean"), Parameter("orphan", "What came of it stays.", "boolean"),
+            *NAMED, Parameter("force", "Without grace period.", "boolean"),
+            Parameter("orphan", "Keep its children.", "boolean"),
         ),
         gives=schema.NOTHING, tag="applications", operation="ApplicationService_DeleteResource",
     ),
     Route(
-        "GET", f"{AT}/actions", May("applications", "get", application), actions, "What can be done to an object.",
+        "GET", f"{AT}/actions", May("applications", "get", application), actions, "List the actions of an object.",
         query=NAMED, gives=schema.ACTIONS, tag="applications", operation="ApplicationService_ListResourceActions",
     ),
     Route(
         "POST", f"{AT}/actions", May("applications", "action", of_action), acted,
-        "Act on an object. Its action is `action/GROUP/KIND/NAME`.",
+        "Run an action on an object. Its action is `action/GROUP/KIND/NAME`.",
         query=NAMED, takes=schema.TEXT, gives=schema.NOTHING, tag="applications",
         operation="ApplicationService_RunResourceAction",
     ),
     Route(
-        "POST", f"{AT}/actions/v2", May("applications", "action", of_second), acted_again, "The same, with parameters.",
+        "POST", f"{AT}/actions/v2", May("applications", "action", of_second), acted_again,
+        "Run an action on an object, with parameters.",
         query=PLACE, takes=schema.ACTION, gives=schema.NOTHING, tag="applications",
         operation="ApplicationService_RunResourceActionV2",
     ),

@@ -18,7 +18,7 @@ MERGE = "application/merge-patch+json"
 
 def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
     parser = verb(
-        parts, "get-resource", "show objects of an Application as they live", run_get_resource,
+        parts, "get-resource", "show live objects of an Application", run_get_resource,
         forms=("wide", "json", "yaml"),
         examples=("get-resource models --kind Deployment",
                   "get-resource models --kind Pod --filter-fields status.podIP"),
@@ -26,14 +26,14 @@ def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
     _add_choice(parser, has_namespace=False)
     add = parser.add_argument
     add("--filter-fields", default="", metavar="PATHS", help="only these fields, such as status.podIP,status.phase")
-    add("--show-managed-fields", action="store_true", help="managed fields, too")
+    add("--show-managed-fields", action="store_true", help="also show managedFields")
     parser = verb(
         parts, "patch-resource", "patch an object of an Application", run_patch_resource,
         examples=("""patch-resource models --kind Deployment --resource-name web --patch '{"spec":{"replicas":2}}'""",
                   """patch-resource models --kind ConfigMap --all --patch '{"data":{"level":"debug"}}'"""),
     )  # fmt: skip
     _add_choice(parser)
-    parser.add_argument("--all", action="store_true", help="on all objects that fit")
+    parser.add_argument("--all", action="store_true", help="patch all matching objects")
     parser.add_argument("--patch", required=True, metavar="JSON", help="the patch")
     about = f"media type of the patch (default: {MERGE})"
     parser.add_argument("--patch-type", default=MERGE, metavar="TYPE", help=about)
@@ -44,20 +44,20 @@ def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
     )  # fmt: skip
     _add_choice(parser)
     add = parser.add_argument
-    add("--all", action="store_true", help="all objects that fit")
-    add("--force", action="store_true", help="at once, without the time that Pods get to end")
-    add("--orphan", action="store_true", help="what belongs to it stays")
+    add("--all", action="store_true", help="delete all matching objects")
+    add("--force", action="store_true", help="delete immediately, without grace period")
+    add("--orphan", action="store_true", help="keep the children of the object")
     add("-y", "--yes", action="store_true", help="do not ask")
 
 
 def _add_choice(parser: argparse.ArgumentParser, *, has_namespace: bool = True) -> None:
     add = parser.add_argument
-    add("--kind", required=True, metavar="KIND", help="objects of this kind")
+    add("--kind", required=True, metavar="KIND", help="kind of the objects")
     add("--group", default="", metavar="GROUP", help="only objects of this API group")
     if has_namespace:
         add("--namespace", default="", metavar="NS", help="only objects in this namespace")
-    add("--resource-name", default="", metavar="NAME", help="only the object of this name")
-    add("--project", default="", metavar="NAME", help="refuse if the Application is in another project")
+    add("--resource-name", default="", metavar="NAME", help="only the object with this name")
+    add("--project", default="", metavar="NAME", help="fail if the Application is in another project")
 
 
 def _choice(chosen: argparse.Namespace) -> Choice:
@@ -77,7 +77,7 @@ def run_get_resource(chosen: argparse.Namespace) -> int:
             found = await read_objects(reader, app, _choice(chosen))
         _print_objects(chosen, [_shown(each, chosen) for each in found])
         names = ", ".join(each["metadata"]["name"] for each in found)
-        talk(f"Resources '{names}' fetched" if found else f"no {chosen.kind} fits; see: argosy app tree {app.name}")
+        talk(f"Resources '{names}' fetched" if found else f"no matching {chosen.kind}; see: argosy app tree {app.name}")
         return 0
 
     return at_desk(chosen, work)
@@ -151,8 +151,8 @@ def run_delete_resource(chosen: argparse.Namespace) -> int:
 
 
 def _may_delete(named: str, chosen: argparse.Namespace) -> bool:
-    if chosen.yes or is_compat(chosen):  # argo: it asks only where prompts are switched on
+    if chosen.yes or is_compat(chosen):  # argo: asks only if prompts are enabled
         return True
     if can_ask():
         return asked(f"Are you sure you want to delete {named}?")
-    raise UserError(f"{named}: nobody can be asked here whether to delete it; add -y")
+    raise UserError(f"{named}: cannot ask for confirmation without a terminal; add -y")

@@ -1,6 +1,6 @@
-"""Who set each field of a live object.
+"""Field managers of a live object, field by field.
 
-In: a live manifest that is masked. Out: rows. Never: a value of a Secret.
+In: a masked live manifest. Out: rows. Never: a value of a Secret.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Owned:
 
 
 def owners(manifest: Manifest, live: Manifest) -> tuple[Owned, ...]:
-    """`manifest` is what may be shown of `live`."""
+    """`manifest` is the masked form of `live`."""
     try:
         managers = managers_of(live)
     except PatchError:

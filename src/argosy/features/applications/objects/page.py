@@ -1,6 +1,6 @@
-"""`/apps/{ns}/{name}/r/…`: one object of an Application, from all sides.
+"""`/apps/{ns}/{name}/r/…`: one object of an Application, with its manifests, diff, Events, logs, health and fields.
 
-In: a request. Out: a page. Never: an object that is not the Application's; a value of a Secret.
+In: a request. Out: a page. Never: an object outside the Application; a value of a Secret.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ TABS: Final = (
 
 
 async def found(asked: Asked) -> tuple[Leaf, Manifest | None, list[Node]]:
-    """The object, as the Application knows it; who asks for another learns nothing of it."""
+    """Return the object, its live manifest and all nodes; raise Refused if it is not part of the Application."""
     app, reader, key = app_of(asked), reader_of(asked), key_of_request(asked)
     nodes = await nodes_of(asked)
     rows = told_rows(app)
@@ -65,7 +65,7 @@ async def found(asked: Asked) -> tuple[Leaf, Manifest | None, list[Node]]:
 
 
 async def _live(asked: Asked, key: ResourceKey, *, is_managed: bool) -> Manifest | None:
-    """As it lives; None where it is missing. Below what a project does not permit nothing is to be seen."""
+    """Return the live manifest, or None if it is missing; raise Refused if the project does not permit the object."""
     try:
         return await belonging(reader_of(asked), app_of(asked), Choice(*key))
     except NotIts:
@@ -102,7 +102,7 @@ async def resource_page(asked: Asked) -> Answer:
 
 
 def may_delete(asked: Asked, key: ResourceKey) -> bool:
-    """argo: objects have a right of their own, apart from that of the Application."""
+    """argo: Objects have their own permission, separate from that of the Application."""
     return asked.may("applications", f"delete/{'/'.join(key)}", asked.thing)
 
 
@@ -179,7 +179,7 @@ async def _compared(asked: Asked, tab: str, key: ResourceKey) -> dict[str, Any]:
 
 
 async def _events(asked: Asked, key: ResourceKey, nodes: Sequence[Node]) -> list[Manifest]:
-    """Of it and of what it made."""
+    """List Events of the object and of its descendants."""
     wanted, size = {key}, 0
     while len(wanted) > size:
         size = len(wanted)
@@ -228,7 +228,7 @@ def _summary(asked: Asked, key: ResourceKey, live: Manifest | None, nodes: Seque
 
 
 async def resource_parts(asked: Asked) -> dict[str, str]:
-    """How it fares; what is read of it stays."""
+    """Render only the status: the content does not change while it is read."""
     leaf, live, _ = await found(asked)
     return {"leaf-states": page_templates.part("applications/parts_tree.html", "leaf_states", leaf, live is not None)}
 
@@ -244,6 +244,6 @@ ROUTES = (
         "/apps/{ns}/{name}/r/{group}/{kind}/{rns}/{rname}",
         May("applications", "get", application),
         resource_page,
-        "An object of it",
+        "An object of an application",
     ),
 )

@@ -1,4 +1,4 @@
-"""`/apps/{ns}/{name}/parameters` and `/manifest`: what is asked for, and what that comes to.
+"""`/apps/{ns}/{name}/parameters` and `/manifest`: source parameters, and desired, live and last applied manifests.
 
 In: a request. Out: pages. Never: a value of a Secret.
 """
@@ -61,6 +61,6 @@ def _lines(manifest: Manifest) -> list[str]:
 
 NEEDS = May("applications", "get", application)
 ROUTES = (
-    Route("GET", "/apps/{ns}/{name}/parameters", NEEDS, parameters_page, "What its sources set"),
-    Route("GET", "/apps/{ns}/{name}/manifest", NEEDS, manifest_page, "Its manifests"),
+    Route("GET", "/apps/{ns}/{name}/parameters", NEEDS, parameters_page, "Parameters of the sources"),
+    Route("GET", "/apps/{ns}/{name}/manifest", NEEDS, manifest_page, "Manifests"),
 )

@@ -1,4 +1,4 @@
-"""What the sources of an Application set: images, parameters and values, each with where it comes from.
+"""Images, parameters and values of the sources of an Application, with the field that sets them.
 
 In: sources. Out: rows. Never: renders.
 """
@@ -27,7 +27,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """Of one source."""
+    """Parameters of one source."""
 
     number: int
     name: str
@@ -36,13 +36,13 @@ class Parameters:
     ref: str
     tool: str
     rows: tuple[Parameter, ...]
-    images: tuple[str, ...] = ()  # that run now
+    images: tuple[str, ...] = ()  # running images
     patches: tuple[str, ...] = ()
     values: str = ""
 
 
 def parameters_of(app: Application) -> tuple[Parameters, ...]:
-    """argo: the images that run are told of the Application as a whole."""
+    """argo: Running images are known for the whole Application, so the first source lists them."""
     found: Any = mapping(app.status.get("summary")).get("images")
     images = tuple(str(each) for each in found) if isinstance(found, list) else ()
     types = _types(app)

@@ -30,7 +30,7 @@ from argosy.web.route import Filtered, May, Parameter, Route
 SECONDS: Final = 45.0  # the middleware times out after a minute
 PLACE: Final = (
     Parameter("appNamespace", "The namespace of the Application, if it is not that of the installation."),
-    Parameter("project", "The project that it must be in."),
+    Parameter("project", "The project of the Application."),
 )
 
 

@@ -84,7 +84,7 @@ async def server_side(asked: Asked) -> Json:
 
 def _diffs(reader: Reader, look: Look, app: Application, choice: Choice) -> list[dict[str, Any]]:
     if not look.is_whole:
-        said = next((each.message for each in look.conditions if each.type.is_error), "it cannot be compared")
+        said = next((each.message for each in look.conditions if each.type.is_error), "the comparison failed")
         raise UserError(f"{said}; see more: argosy app get {app.name}", where=app.name)
     return diffs_wire(look.comparison, reader.rules.compare.masked_annotations, choice.fits)
 

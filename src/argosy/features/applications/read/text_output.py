@@ -1,6 +1,6 @@
-"""How Applications look on a screen.
+"""Render Applications as text: lists, details, operations and history.
 
-In: Applications and what was found out about them. Out: lines. Never: prints; asks a cluster.
+In: Applications, drift texts and delays. Out: lines. Never: prints; calls a cluster.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ UNDER: Final = "  └ "
 SHORTEST: Final = 20
 NO_DELAYS: Final[Mapping[ResourceKey, str]] = {}
 MAX_WHY_LENGTH: Final = 300  # characters of WHY in a list, however wide the output is
-MOST_REASONS: Final = 5  # objects that say why they are not healthy
+MOST_REASONS: Final = 5  # objects listed as reasons for the health
 WIDE: Final = (
     "NAME", "CLUSTER", "NAMESPACE", "PROJECT", "STATUS", "HEALTH", "SYNCPOLICY", "CONDITIONS", "REPO", "PATH", "TARGET",
 )  # fmt: skip
@@ -41,7 +41,7 @@ def wide_lines(
     found: Mapping[ResourceKey, str] | None = None,
     delays: Mapping[ResourceKey, str] = NO_DELAYS,
 ) -> list[str]:
-    """argo: its own columns, for scripts that count them. With `found`, WHY comes last, and it is never cut."""
+    """argo: The columns of Argo CD, as scripts count them. With `drift_texts`, WHY comes last and is not truncated."""
     rows = []
     for app in apps:
         source = app.sources[0] if app.sources else None
@@ -75,10 +75,10 @@ def list_lines(
     engines: Engines | None = None,
     delays: Mapping[ResourceKey, str] = NO_DELAYS,
 ) -> list[str]:
-    """A glance: what each is, and why it is not as it should be; who delivers it, where an Argo CD does, too.
+    """Render status and reason of each Application, and its delivery engine if an Argo CD watches a namespace, too.
 
-    On a terminal WHY is cut to its width, so that each Application has one row, elsewhere to MAX_WHY_LENGTH characters;
-    `wide_lines` have it whole.
+    WHY is truncated to the width of a terminal, so that each Application has one row, else to MAX_WHY_LENGTH
+    characters; `render_wide_list` does not truncate it.
     """
     if engines is not None and not any(engines.over(app.namespace) for app in apps):
         engines = None
@@ -106,10 +106,8 @@ def list_lines(
     return _with_causes_below(names, rows, screen, screen.width)
 
 
-def _with_causes_below(
-    names: Sequence[str], rows: Sequence[Sequence[str]], screen: Screen, width: int
-) -> list[str]:
-    """Show WHY on a line below each row, cut to the width, where the row has no room for the column."""
+def _with_causes_below(names: Sequence[str], rows: Sequence[Sequence[str]], screen: Screen, width: int) -> list[str]:
+    """Show WHY on a line below each row, truncated to the width, if the column does not fit."""
     place = names.index(WHY)
     slim = [[*row[:place], *row[place + 1 :]] for row in (names, *rows)]
     head, *lines = screen.table(slim[0], slim[1:])
@@ -128,7 +126,7 @@ def summary_line(apps: Sequence[Application]) -> str:
 
 
 def _first_look(needs: Sequence[Application]) -> str:
-    """What is ill goes first; then what only differs, with the difference; then what was never there."""
+    """Return the command for the first unhealthy Application, else for an OutOfSync one, else for a missing one."""
     ill = [app for app in needs if summary.health_word(app) not in ("Healthy", "Missing")]
     differing = [app for app in needs if summary.is_only_differing(app)]
     if differing and not ill:
@@ -144,7 +142,7 @@ def field(name: str, value: str) -> str:
 
 
 def block_lines(app: Application, window: str, reasons: Sequence[str] = (), delivered: str = "") -> list[str]:
-    """argo: what its get prints above the table; there is no URL, as there is no server."""
+    """argo: The part of get above the table, without URL because there is no server."""
     destination = app.destination
     lines = [
         field("Name:", f"{app.namespace}/{app.name}"),
@@ -180,7 +178,7 @@ def _labels(app: Application) -> list[str]:
 
 
 def tool_lines(wire: Mapping[str, Any]) -> list[str]:
-    """argo: the few options of tools that it shows."""
+    """argo: The options of tools that get shows."""
     helm, kustomize = mapping(wire.get("helm")), mapping(wire.get("kustomize"))
     lines = []
     if helm.get("valueFiles"):
@@ -219,7 +217,7 @@ def condition_lines(app: Application) -> list[str]:
 
 
 def operation_lines(state: OperationState) -> list[str]:
-    """argo: how the last operation went."""
+    """argo: The last operation."""
     lines = [
         field("Operation:", "Sync"),
         field("Sync Revision:", state.revision or ", ".join(state.revisions)),
@@ -263,7 +261,7 @@ def history_lines(entries: Sequence[Deployment]) -> list[str]:
 
 
 def wide_history_lines(entries: Sequence[Deployment]) -> list[str]:
-    """argo: a table a repository."""
+    """argo: One table per repository."""
     tables: dict[str, list[tuple[str, str, str]]] = {}
     for entry in entries:
         for source, revision in zip(entry.sources, entry.revisions):

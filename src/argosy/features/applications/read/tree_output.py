@@ -1,4 +1,4 @@
-"""How trees and Events look on a screen.
+"""Render resource trees and Events as text.
 
 In: nodes, Events. Out: lines. Never: prints.
 """
@@ -25,7 +25,7 @@ def tree_lines(
     now: datetime,
     said: Mapping[ResourceKey, str] | None = None,
 ) -> list[str]:
-    """`said`: why each fares so."""
+    """`reasons` explain the health of each object."""
     statuses = {row.key: row for row in summary.rows(app)}
     rows = []
     for branch in branches(nodes):

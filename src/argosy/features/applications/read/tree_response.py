@@ -1,6 +1,6 @@
-"""What an Application manages and what came of it, in Argo CD's shapes.
+"""Resource tree, hosts and diffs of an Application in Argo CD's JSON format.
 
-In: nodes, pairs, windows, manifests. Out: JSON data. Never: asks a cluster; leaves a value of a Secret in a text.
+In: nodes, pairs, manifests. Out: JSON data. Never: calls a cluster; leaves a value of a Secret in a string.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from argosy.kube.names import GroupKind, ResourceKey, split_api_version
 from argosy.kube.objects import Manifest, key_of
 
 SERVICE: Final = GroupKind("", "Service")
-NULL: Final = "null"  # argo: a side that does not exist
+NULL: Final = "null"  # argo: the state of an object that does not exist
 
 
 def node_wire(node: Node, live: Manifest | None = None) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def _parent(key: ResourceKey, uid: str) -> dict[str, str]:
 
 
 def networking(manifest: Manifest) -> dict[str, Any]:
-    """argo: which Pods a Service leads to, and by which labels they are found."""
+    """argo: Selector and addresses of a Service; labels of a Pod."""
     if not manifest:
         return {}
     kind = key_of(manifest).group_kind
@@ -69,7 +69,7 @@ def networking(manifest: Manifest) -> dict[str, Any]:
 
 
 def hosts_wire(nodes: Iterable[Manifest], pods: Iterable[Manifest]) -> list[dict[str, Any]]:
-    """argo: the machines that its Pods run on."""
+    """argo: The Nodes that run Pods of the Application."""
     wanted = {str(mapping(pod.get("spec")).get("nodeName") or "") for pod in pods} - {""}
     found = sorted(
         (each for each in nodes if each["metadata"]["name"] in wanted), key=lambda each: each["metadata"]["name"]
@@ -85,7 +85,7 @@ def hosts_wire(nodes: Iterable[Manifest], pods: Iterable[Manifest]) -> list[dict
 
 
 def diffs_wire(comparison: Comparison, masks: Collection[str], fits: Any) -> list[dict[str, Any]]:
-    """argo: every pair, also those that are alike; then hooks."""
+    """argo: All pairs, including equal ones, then hooks."""
     pairs = [_diff(masked_pair(pair, masks)) for pair in comparison.pairs if fits(pair.key)]
     hooks = [each for each in comparison.hooks if each["metadata"].get("name") and fits(key_of(each))]
     return [*pairs, *(_hook(each) for each in masked(hooks, masks) if each is not None)]
@@ -116,7 +116,7 @@ def _key(key: ResourceKey) -> dict[str, str]:
 
 
 def text_of(manifest: Manifest | None) -> str:
-    """argo: without who wrote which field, which nobody compares."""
+    """argo: Without managedFields, which are not compared."""
     if manifest is None:
         return NULL
     metadata = manifest.get("metadata")

@@ -1,6 +1,6 @@
-"""`argosy app list -w` and `get -w`: Applications, shown again whenever they change, until Ctrl-C.
+"""`argosy app list -w` and `get -w`: print Applications whenever they change, until Ctrl-C.
 
-In: a desk, what to show. Out: text on stdout. Never: the same twice.
+In: an ApplicationService, output options. Out: text on stdout. Never: prints an unchanged row twice.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from argosy.kube.controller.wait import AGAIN, until
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
-DELAY_CACHE_SECONDS: Final = 5.0  # for which what Applications wait for counts as known
+DELAY_CACHE_SECONDS: Final = 5.0  # before delays are read again
 TRIES: Final = 10  # in a row, over half a minute
 
 Fits = Callable[[Application], bool]
@@ -45,14 +45,14 @@ async def watch_list(desk: Desk, chosen: argparse.Namespace, fits: Fits, *, ever
 
 
 async def _refresh_delays(shown: _Shown) -> None:
-    """Until cancelled: a window opens, and a project keeps to its budget again, without a change of an Application."""
+    """Refresh delays until cancelled: windows and project budgets change without a change of an Application."""
     while True:
         await sleep(SYSTEM_CLOCK, DELAY_CACHE_SECONDS)
         await shown.refresh_delays()
 
 
 async def _changes(desk: Desk, namespace: str, selector: str) -> AsyncIterator[list[Manifest]]:
-    """All of them, again whenever one changes. A cluster that stays away ends it."""
+    """Yield all Applications whenever one changes; raise if the cluster stays unreachable."""
     tries = 0
     while True:
         try:
@@ -74,12 +74,12 @@ async def _changes(desk: Desk, namespace: str, selector: str) -> AsyncIterator[l
             if tries > TRIES:
                 raise
             if tries == 1:
-                talk(f"{error}; trying again")
+                talk(f"{error}; retrying")
         await sleep(SYSTEM_CLOCK, AGAIN.delay(tries))
 
 
 class _Shown:
-    """A list as it was last shown."""
+    """Prints the list, or the rows that changed since the last time."""
 
     def __init__(self, desk: Desk, how: str, *, has_headings: bool, is_compat: bool) -> None:
         self._desk, self._how, self._has_headings, self._is_compat = desk, how, has_headings, is_compat
@@ -109,7 +109,7 @@ class _Shown:
         self._delays = await describe_delays(self._desk, self._apps)
 
     def _show(self) -> None:
-        # An Application that changed since delays were read may wait for nothing any more.
+        # An Application that changed after delays were read may not be delayed any more.
         waiting = {app.key for app in self._apps if may_be_delayed(app)}
         self._delays = {key: delay for key, delay in self._delays.items() if key in waiting}
         apps = sorted(self._apps, key=lambda app: (app.namespace, app.name))
@@ -117,7 +117,7 @@ class _Shown:
             size = shutil.get_terminal_size()
             room = max(size.lines - 2, 3)
             lines = self._lines(apps)
-            if self._how == "wide":  # a line that the terminal breaks would be drawn over the wrong ones
+            if self._how == "wide":  # wrapped lines would break the redraw
                 lines = [cut(line, size.columns) for line in lines]
             more = [f"… and {len(lines) - room} more"] if len(lines) > room else []
             self._canvas.draw(lines[:room] + more)
@@ -125,7 +125,7 @@ class _Shown:
         self._print(apps)
 
     def _print(self, apps: list[Application]) -> None:
-        """Those that are not as they were, in the columns of all."""
+        """Print only changed rows, aligned with all rows."""
         heading, rows = "", []
         if self._how in ("json", "yaml"):
             import orjson
@@ -144,7 +144,7 @@ class _Shown:
         self._seen = words
 
     def _words(self, row: str) -> tuple[str, ...]:
-        """What is news: an age is not."""
+        """Return the cells that count as a change: all but the age."""
         return tuple(row.split())[:-1] if self._how == "table" else tuple(row.split())
 
     def _lines(self, apps: list[Application]) -> list[str]:
@@ -155,7 +155,7 @@ class _Shown:
 
 
 async def watch_one(desk: Desk, app: Application, how: str) -> int:
-    """Until it is gone."""
+    """Print the Application on every change until it is deleted."""
     if how in ("json", "yaml"):
         see: Callable[[Application], None] = _print_json
     else:

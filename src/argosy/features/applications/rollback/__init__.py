@@ -1,1 +1,1 @@
-"""History of an Application, and the rollback to an entry of it."""
+"""History of an Application, and rollback to one of its entries."""

@@ -1,6 +1,6 @@
-"""`/apps/{ns}/{name}/history` and `/rollback`: what was deployed, and the way back: a plan, a yes, a hold.
+"""`/apps/{ns}/{name}/history` and `/rollback`: deployment history, rollback plan, and rollback.
 
-In: a request. Out: pages; a rollback that was asked for. Never: a rollback that the next automatic sync would undo.
+In: a request. Out: pages; a requested rollback. Never: a rollback that the next automated sync would undo.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ async def history_parts(asked: Asked) -> dict[str, str]:
 
 
 async def rollback_page(asked: Asked) -> Answer:
-    """The plan."""
+    """Render the plan of a rollback."""
     app, reader = app_of(asked), reader_of(asked)
     entry = entry_to_roll_back_to(app, _number(asked.query.text("id")))
     told = await commits.past(reader, app)
@@ -72,7 +72,7 @@ async def _plan(asked: Asked, number: int) -> Compared:
         what, _, advice = str(error).partition("; ")
         return Compared(fault=what, advice=advice)
     if not look.is_whole:
-        said = next((each.message for each in look.conditions if each.type.is_error), "it cannot be compared")
+        said = next((each.message for each in look.conditions if each.type.is_error), "the comparison failed")
         return Compared(fault=said)
     found = differing(look.comparison, reader.rules.compare.masked_annotations)
     return Compared(changes(app, found), counts(found))
@@ -95,13 +95,13 @@ def _number(text: str) -> int | None:
     if not text:
         return None
     if not text.isdecimal() or len(text) > 12:
-        raise UserError(f"{quoted(text)} is no number of a deployment; choose one of the history")
+        raise UserError(f"invalid deployment id {quoted(text)}; choose one from the history")
     return int(text)
 
 
 GET, SYNC = May("applications", "get", application), May("applications", "sync", application)
 ROUTES = (
-    Route("GET", "/apps/{ns}/{name}/history", GET, history_page, "What was deployed"),
-    Route("GET", "/apps/{ns}/{name}/rollback", GET, rollback_page, "What a rollback would change"),
+    Route("GET", "/apps/{ns}/{name}/history", GET, history_page, "Deployment history"),
+    Route("GET", "/apps/{ns}/{name}/rollback", GET, rollback_page, "Plan a rollback"),
     Route("POST", "/apps/{ns}/{name}/rollback", SYNC, rollback, "Roll back"),
 )

@@ -1,1 +1,1 @@
-"""Streams of the API: Applications and their trees as they change."""
+"""API streams of Applications and their resource trees."""

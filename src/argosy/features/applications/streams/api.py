@@ -1,7 +1,7 @@
-"""Applications and ApplicationSets as they change.
+"""API to watch Applications and ApplicationSets.
 
-In: a request. Out: a frame for each that there is, then for each change. Never: of an object that its reader may not
-see at that moment; waits for a reader who is slow.
+In: a request. Out: a frame for each existing object, then for each change. Never: an object that the caller may not see
+at that moment; waits for a slow reader.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SETS: Final = GroupKind("argoproj.io", "ApplicationSet")
 
 @dataclass(frozen=True)
 class Kind:
-    """What is followed: its kind, its name in frames, and for which right."""
+    """A kind to stream: its field name in frames, and its RBAC resource."""
 
     kind: GroupKind
     word: str
@@ -46,7 +46,7 @@ APP_SETS: Final = Kind(SETS, "applicationSet", "applicationsets")
 
 
 def wanted(asked: Asked, kind: Kind) -> Callable[[Manifest], bool]:
-    """By the query alone; who may see it is another question."""
+    """Build a filter from the query; permissions are checked separately."""
     query = asked.query
     name, namespace = query.text("name"), query.text("appNamespace") or query.text("appsetNamespace")
     projects = {*query.all("projects"), *query.all("project")} - {""}
@@ -67,7 +67,7 @@ def wanted(asked: Asked, kind: Kind) -> Callable[[Manifest], bool]:
 
 
 def owner(manifest: Manifest) -> str:
-    """argo: the project of an ApplicationSet is that of the Applications which it makes."""
+    """argo: The project of an ApplicationSet is that of its template."""
     if manifest.get("kind") != SETS.kind:
         return project_of(manifest)
     spec = manifest.get("spec")
@@ -84,7 +84,7 @@ def is_seen(asked: Asked, kind: Kind, manifest: Manifest) -> bool:
 
 
 async def followed(kind: Kind, asked: Asked) -> Stream:
-    fits = wanted(asked, kind)  # what cannot be read of the query is told before anything is sent
+    fits = wanted(asked, kind)  # report invalid query parameters before the response starts
     read_fields(asked.query.text("fields"))
     since = asked.query.number("resourceVersion", 0) if asked.query.text("resourceVersion") else None
     return stream(asked, _followed(kind, asked, fits, since))
@@ -103,13 +103,13 @@ async def _followed(
             change = await changes.next(BEAT)
             if change is None:
                 if events and not changes.is_late:
-                    yield SIGN  # who reads lines has none: not everybody can read an empty one
+                    yield SIGN  # heartbeat only for event streams: some readers of JSON lines fail on an empty line
             elif is_seen(asked, kind, change.manifest):
                 yield await _frame(asked, kind, change.manifest, change.word)
 
 
 async def _frame(asked: Asked, kind: Kind, manifest: Manifest, word: str) -> bytes:
-    """argo: with the health of each object; here for who follows one, which costs the many others nothing."""
+    """argo: Adds the health of each object; only for a watch of one Application, to save work for lists."""
     events, fields = is_events(asked), read_fields(asked.query.text("fields"))
     names, told_application = sensitive(asked.site), masks_of(asked).application
     manifest = told_application(manifest) if kind is APPS else manifest
@@ -117,7 +117,7 @@ async def _frame(asked: Asked, kind: Kind, manifest: Manifest, word: str) -> byt
     if not is_one and not fields:
         return FRAMES.of(manifest, word, kind.word, events=events, annotations=names)
     if is_one:
-        with suppress(UserError):  # what cannot be read is told as it is
+        with suppress(UserError):  # an invalid Application is sent unchanged
             manifest = told_application(await with_health(reader_of(asked), read_application(manifest, "Application")))
     document = {"type": word, kind.word: manifest}
     told = fields.of({"result": document}).get("result", {}) if fields else document
@@ -125,7 +125,7 @@ async def _frame(asked: Asked, kind: Kind, manifest: Manifest, word: str) -> byt
 
 
 def _first_word(manifest: Manifest, since: int | None, *, is_one: bool) -> str:
-    """argo: all that there is, unless it is known up to a version; who follows one is told of it in any case."""
+    """argo: ADDED without a resourceVersion and for a single object; else MODIFIED if it is newer."""
     if since is None or is_one:
         return "ADDED"
     version = str(manifest["metadata"].get("resourceVersion") or "")
@@ -133,25 +133,25 @@ def _first_word(manifest: Manifest, since: int | None, *, is_one: bool) -> str:
 
 
 CHOSEN: Final = (
-    Parameter("name", "Only the one of this name."),
-    Parameter("projects", "Only those of these projects.", "array"),
-    Parameter("project", "The same.", "array"),
-    Parameter("selector", "Only those with these labels."),
-    Parameter("resourceVersion", "Only what came after it.", "integer"),
-    Parameter("fields", "Paths that are wanted, such as result.application.metadata.name."),
+    Parameter("name", "Only the object with this name."),
+    Parameter("projects", "Only objects of these projects.", "array"),
+    Parameter("project", "Only objects of these projects.", "array"),
+    Parameter("selector", "Only objects that match this label selector."),
+    Parameter("resourceVersion", "Only changes after this version.", "integer"),
+    Parameter("fields", "Only these fields, such as result.application.metadata.name."),
 )
 ROUTES = (
     Route(
         "GET", "/api/v1/stream/applications", Filtered("applications", "get"), partial(followed, APPS),
-        "Follow Applications: a JSON document for each change.",
-        query=(*CHOSEN, Parameter("appNamespace", "Only those of this namespace."),
-               Parameter("repo", "Taken, and of no consequence."), Parameter("refresh", "Taken.")),
+        "Watch Applications: a JSON document for each change.",
+        query=(*CHOSEN, Parameter("appNamespace", "Only Applications in this namespace."),
+               Parameter("repo", "Accepted and ignored."), Parameter("refresh", "Accepted and ignored.")),
         tag="applications", operation="ApplicationService_Watch", makes=MAKES,
     ),
     Route(
         "GET", "/api/v1/stream/applicationsets", Filtered("applicationsets", "get"), partial(followed, APP_SETS),
-        "Follow ApplicationSets: a JSON document for each change.",
-        query=(*CHOSEN, Parameter("appsetNamespace", "Only those of this namespace.")),
+        "Watch ApplicationSets: a JSON document for each change.",
+        query=(*CHOSEN, Parameter("appsetNamespace", "Only ApplicationSets in this namespace.")),
         tag="applicationsets", operation="ApplicationSetService_Watch", makes=MAKES,
     ),
 )  # fmt: skip

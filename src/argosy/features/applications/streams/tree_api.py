@@ -1,6 +1,6 @@
-"""The tree of an Application as it changes.
+"""API to watch the resource tree of an Application.
 
-In: a request. Out: a frame with the whole tree whenever it became other. Never: more than four in a second.
+In: a request. Out: a frame with the whole tree at each change. Never: more than four frames a second.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from argosy.web.request import Absent, Asked, Refused
 from argosy.web.responses import Stream
 from argosy.web.route import Found, May, Parameter, Route
 
-BETWEEN: Final = 0.25  # seconds between trees
+BETWEEN: Final = 0.25  # between frames
 
 
 async def of_application(asked: Asked) -> Found | None:
@@ -59,7 +59,7 @@ async def _trees(asked: Asked) -> AsyncIterator[bytes]:
 
 
 async def _next(asked: Asked, part: Part) -> dict[str, Any] | None:
-    """The tree as it is now; None where the Application is gone, or not theirs any more."""
+    """Return the current tree; None if the Application was deleted or the caller lost access."""
     try:
         now = await authorization.permitted(TREE, replace(asked, subject=None, thing=""))
     except (Refused, Absent, authorization.Unknown):
@@ -70,10 +70,10 @@ async def _next(asked: Asked, part: Part) -> dict[str, Any] | None:
 
 
 class Part:
-    """Which changes may matter to a tree: of what is or should be in it, or of what belongs to something in it."""
+    """Decides which changes affect a tree: objects in it, managed objects, and objects owned by one in it."""
 
     def __init__(self) -> None:
-        self._places: set[tuple[str, str, str]] | None = None  # nothing is known yet: all may matter
+        self._places: set[tuple[str, str, str]] | None = None  # unknown: every change may affect the tree
         self._uids: set[str] = set()
 
     def see(self, asked: Asked, tree: dict[str, Any]) -> None:
@@ -94,9 +94,9 @@ class Part:
 TREE: Final = Route(
     "GET", "/api/v1/stream/applications/{applicationName}/resource-tree",
     May("applications", "get", of_application), tree,
-    "Follow what an Application manages, with all that came of it.",
+    "Watch the managed objects of an Application and their children.",
     query=(*FILTER, Parameter("appNamespace", "The namespace of the Application."),
-           Parameter("project", "The project that it must be in.")),
+           Parameter("project", "The project of the Application.")),
     tag="applications", operation="ApplicationService_WatchResourceTree", makes=MAKES,
 )  # fmt: skip
 ROUTES = (TREE,)

@@ -1,1 +1,1 @@
-"""Sync an Application, follow the operation, wait for a state."""
+"""Sync an Application, follow the operation, wait for a status."""

@@ -1,7 +1,7 @@
-"""Operations of Applications: sync, rollback, terminate.
+"""API for operations of Applications: sync, rollback, terminate.
 
-In: a request. Out: the Application with the operation that was asked for. Never: waits for its end; begins one that a
-window, a rule or another operation is in the way of.
+In: a request. Out: the Application with the requested operation. Never: waits for its end; starts one that a sync
+window, a policy or a running operation forbids.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from argosy.web.route import May, Route
 
 
 def declined(error: PolicyError) -> Json:
-    """argo: what cannot be done right now is 400, with the code of a failed precondition."""
+    """argo: 400 with the gRPC code of a failed precondition."""
     return Json({"error": f"{error}", "code": 9, "message": f"{error}"}, code=400)
 
 
@@ -44,7 +44,7 @@ async def synced(asked: Asked) -> Json:
 
     def make(now: Application) -> dict[str, Any]:
         if now.project != app.project:
-            raise UserError("it was moved to another project a moment ago; try again", where=app.name)
+            raise UserError("the application was moved to another project; try again", where=app.name)
         return {"operation": sync_of(now, body, by)}
 
     try:
@@ -79,19 +79,19 @@ async def terminated(asked: Asked) -> Json:
 
 ROUTES = (
     Route(
-        "POST", "/api/v1/applications/{name}/sync", May("applications", "sync", of_body), synced, "Ask for a sync.",
+        "POST", "/api/v1/applications/{name}/sync", May("applications", "sync", of_body), synced, "Start a sync.",
         query=PLACE, takes=schema.SYNC, gives=schema.APPLICATION, tag="applications",
         operation="ApplicationService_Sync",
     ),
     Route(
-        # argo: a rollback is a sync, and who may not sync may not roll back
+        # argo: a rollback is a sync and needs the permission to sync
         "POST", "/api/v1/applications/{name}/rollback", May("applications", "sync", of_body), rolled_back,
-        "Ask for a rollback to an entry of the history.", query=PLACE, takes=schema.ROLLBACK, gives=schema.APPLICATION,
+        "Start a rollback to an entry of the history.", query=PLACE, takes=schema.ROLLBACK, gives=schema.APPLICATION,
         tag="applications", operation="ApplicationService_Rollback",
     ),
     Route(
         "DELETE", "/api/v1/applications/{name}/operation", May("applications", "sync", application), terminated,
-        "Terminate the operation that runs.", query=PLACE, gives=schema.NOTHING, tag="applications",
+        "Terminate the running operation.", query=PLACE, gives=schema.NOTHING, tag="applications",
         operation="ApplicationService_TerminateOperation",
     ),
 )  # fmt: skip

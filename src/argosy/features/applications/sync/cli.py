@@ -1,4 +1,4 @@
-"""`argosy app sync`: what takes its time, followed until it is over."""
+"""`argosy app sync`: start a sync and follow the operation until it ends."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from argosy.kube.objects import Manifest
 
 FORMS = ("table", "wide", "tree", "tree=detailed", "json", "yaml")
-MOST = 12  # objects that are named
-LAST_LOOK = 2.0  # seconds that a comparison after a sync is waited for
+MOST = 12  # in messages
+LAST_LOOK = 2.0  # wait for the comparison after a sync
 
 
 def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
     parser = verb(
-        parts, "sync", "make the cluster as Git asks", run_sync, named="any", forms=FORMS,
+        parts, "sync", "sync an Application to its target state in Git", run_sync, named="any", forms=FORMS,
         examples=("sync models", "sync models --prune --dry-run", "sync -l env=dev --async",
                   "sync models --resource apps:Deployment:predictor"),
     )  # fmt: skip
@@ -48,7 +48,7 @@ def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
 
 
 def add_timeout(parser: argparse.ArgumentParser) -> None:
-    about = "give up after so many seconds (default: never)"
+    about = "give up after this many seconds (default: never)"
     parser.add_argument("--timeout", type=seconds, default=0.0, metavar="S", help=about)
 
 
@@ -56,33 +56,39 @@ def _add_sync_flags(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("-l", "--selector", default="", metavar="LABELS", help="all Applications with these labels")
     add("--project", default="", metavar="NAME", help="all Applications of this project")
-    add("--revision", default="", metavar="R", help="a branch, tag or commit instead of the Application's own")
-    about = "the same for one source of several, in the order of --source-positions; repeatable"
+    add("--revision", default="", metavar="R", help="a branch, tag or commit instead of the target revision")
+    about = "revision of one of several sources, in the order of --source-positions; repeatable"
     add("--revisions", action="append", default=[], metavar="R", help=about)
-    about = "number of a source, the first is 1; repeatable"
+    about = "position of a source; the first is 1; repeatable"
     add("--source-positions", action="append", type=int, default=[], metavar="N", help=about)
-    about = "the same by a source's name; repeatable"
+    about = "name of a source, instead of its position; repeatable"
     add("--source-names", action="append", default=[], metavar="NAME", help=about)
-    add("--prune", action="store_true", help="delete what Git no longer has")
-    add("--dry-run", action="store_true", help="only ask the cluster what would happen")
-    add("--force", action="store_true", help="delete and create anew what cannot be changed")
+    add("--prune", action="store_true", help="delete objects that are not in Git any more")
+    add("--dry-run", action="store_true", help="only show what would change")
+    add("--force", action="store_true", help="delete and recreate objects that cannot be updated")
     add("--replace", action="store_true", help="replace instead of apply")
-    add("--server-side", action="store_true", help="apply on the server's side")
-    add("--apply-out-of-sync-only", action="store_true", help="leave alone what is as it should be")
-    about = "only GROUP:KIND:NAME or GROUP:KIND:NAMESPACE/NAME, with * in any part, and ! before it for all others"
+    add("--server-side", action="store_true", help="use server-side apply")
+    add("--apply-out-of-sync-only", action="store_true", help="apply only objects that are OutOfSync")
+    about = "only GROUP:KIND:NAME or GROUP:KIND:NAMESPACE/NAME; * matches any part, a leading ! excludes"
     add("--resource", action="append", default=[], metavar="RESOURCE", help=f"{about}; repeatable")
-    add("--label", action="append", default=[], metavar="NAME=VALUE", help="only what Git gives this label; repeatable")
+    add(
+        "--label",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="only objects with this label in Git; repeatable",
+    )
     add("--strategy", choices=("hook", "apply"), default="", help="hook (default), or apply: without hooks")
     add("--info", action="append", default=[], metavar="NAME=VALUE", help="a note in the operation; repeatable")
-    add("--retry-limit", type=int, metavar="N", help="try again so often (below zero: for ever)")
+    add("--retry-limit", type=int, metavar="N", help="maximum number of retries (below zero: no limit)")
     add("--retry-backoff-duration", default="", metavar="D", help="pause before the first retry, such as 5s")
     add("--retry-backoff-max-duration", default="", metavar="D", help="longest pause, such as 3m")
-    add("--retry-backoff-factor", type=int, metavar="N", help="how much longer each pause is than the last")
-    add("--retry-refresh", action="store_true", help="retry what Git has then")
-    add("--async", dest="is_async", action="store_true", help="do not wait for the end")
-    add("--preview-changes", action="store_true", help="show the differences, and ask")
+    add("--retry-backoff-factor", type=int, metavar="N", help="factor by which each pause grows")
+    add("--retry-refresh", action="store_true", help="use the latest revision for retries")
+    add("--async", dest="is_async", action="store_true", help="do not wait for the operation to end")
+    add("--preview-changes", action="store_true", help="show the differences and ask for confirmation")
     add("-y", "--yes", "--assumeYes", dest="yes", action="store_true", help="do not ask")
-    add("--local", default="", metavar="DIR", help="refused: what is delivered must be in Git")
+    add("--local", default="", metavar="DIR", help="refused: only manifests in Git are synced")
     add("--local-repo-root", default="", metavar="DIR", help="goes with --local")
     add_timeout(parser)
 
@@ -92,11 +98,11 @@ def _add_sync_flags(parser: argparse.ArgumentParser) -> None:
 
 def run_sync(chosen: argparse.Namespace) -> int:
     if chosen.local:
-        told = "see what would change with: argosy app diff --local, then commit and push it"
-        raise UserError(f"a folder cannot be synced, only what is in Git; {told}", where="--local")
+        told = "show the changes with: argosy app diff --local, then commit and push them"
+        raise UserError(f"cannot sync a local folder, only manifests in Git; {told}", where="--local")
     if not chosen.names and not chosen.selector and not chosen.project:
-        told = "argosy app sync NAME, or choose several with -l LABELS or --project NAME"
-        raise UserError(f"no Application is named; {told}")
+        told = "argosy app sync NAME, or select several with -l LABELS or --project NAME"
+        raise UserError(f"no Application selected; {told}")
 
     async def work(desk: Desk) -> int:
         from argosy.gitops.application_client.sync_checks import check_windows
@@ -112,12 +118,12 @@ def run_sync(chosen: argparse.Namespace) -> int:
 
 
 def leaving_it_running(run: Callable[[], int], names: str) -> int:
-    """Ctrl-C ends the view, not what is looked at."""
+    """Run a command; on Ctrl-C, report that the operation continues."""
     try:
         return run()
     except KeyboardInterrupt:
         name = names or "NAME"
-        told = "an operation that was asked for goes on without it"
+        told = "the requested operation continues"
         say("interrupted", told, f"argosy app wait {name} --operation, or: argosy app terminate-op {name}")
         return INTERRUPTED
 
@@ -130,7 +136,7 @@ async def _previewed(desk: Desk, apps: list[Application], chosen: argparse.Names
     if chosen.yes:
         return True
     if not can_ask():
-        raise UserError("nobody can be asked here; add -y", where="--preview-changes")
+        raise UserError("cannot ask for confirmation without a terminal; add -y", where="--preview-changes")
     return asked("Sync these changes?")
 
 
@@ -143,7 +149,7 @@ async def _sync(desk: Desk, app: Application, chosen: argparse.Namespace) -> int
     also = await _labelled(desk, app, chosen.label) if chosen.label else ()
     asked_for = await desk.revise(app, lambda now: {"operation": sync_operation(now, wish, by, also)})
     if chosen.is_async:
-        talk(f"{app.name}: a sync is asked for; await it: argosy app wait {app.name} --operation")
+        talk(f"{app.name}: sync requested; wait for it: argosy app wait {app.name} --operation")
         return 0
     return await followed(desk, asked_for, chosen, "sync")
 
@@ -197,7 +203,7 @@ async def _labelled(desk: Desk, app: Application, labels: list[str]) -> list[Res
 
 
 async def followed(desk: Desk, app: Application, chosen: argparse.Namespace, what: str) -> int:
-    """Until the operation is over, shown as it goes."""
+    """Show the operation until it ends, and return the exit code."""
     from argosy.features.applications.sync.progress import Retries, Waves, picture
     from argosy.gitops.application_client.watch import follow_operation
 
@@ -208,7 +214,7 @@ async def followed(desk: Desk, app: Application, chosen: argparse.Namespace, wha
     def see(now: Application) -> None:
         if shown is not None:
             shown.see(now)
-        if not isinstance(shown, Waves):  # a picture has it
+        if not isinstance(shown, Waves):  # the wave display shows retries
             retries.see(now)
 
     began = time.monotonic()
@@ -223,7 +229,7 @@ async def followed(desk: Desk, app: Application, chosen: argparse.Namespace, wha
 
 
 def _tell_state(app: Application, seconds: float) -> None:
-    """How it is now, for somebody at a terminal: a sync that is over may have left models that are still loading."""
+    """Print sync status and health: after a successful sync, models may still be loading."""
     from argosy.gitops.application_client.summary import health_word, sync_word
 
     screen = Screen(sys.stderr)
@@ -232,7 +238,7 @@ def _tell_state(app: Application, seconds: float) -> None:
 
 
 async def _compared(desk: Desk, app: Application, see: Callable[[Application], None]) -> Application | None:
-    """Once more, when what the sync did has been looked at: until then objects are told as they were before."""
+    """Wait briefly for the comparison after the sync, because statuses are outdated until then."""
     from argosy.gitops.application import read_application
     from argosy.kube.controller.wait import until
 
@@ -262,7 +268,7 @@ async def _told(desk: Desk, ended: Ended, chosen: argparse.Namespace, what: str)
 
     app = ended.app
     if app is None:
-        raise UserError(f"{what}: the Application is gone; somebody deleted it")
+        raise UserError(f"{what}: the Application was deleted")
     if is_compat(chosen):
         app = await _looked_at(desk, app)
     await print_end(desk, app, chosen)
@@ -270,9 +276,9 @@ async def _told(desk: Desk, ended: Ended, chosen: argparse.Namespace, what: str)
         is_begun = app.state is not None and is_taken_up(app)
         blocker = app.state.message if app.state is not None and is_begun else await unheard(desk, app)
         wait, end = (f"argosy app {each}" for each in (f"wait {app.name} --operation", f"terminate-op {app.name}"))
-        advice = f"it {'goes on' if is_begun else 'waits'}; {wait}, or: {end}"
+        advice = f"it {'is still running' if is_begun else 'has not started'}; {wait}, or: {end}"
         stuck = (await stuck_pods(desk, app) or await stuck_pods(desk, app, NOT_STARTING)) if is_begun else []
-        say(f"{app.name}: {what} is not over after {chosen.timeout:g} s", [blocker, *stuck[:MOST]], advice)
+        say(f"{app.name}: {what} has not finished after {chosen.timeout:g} s", [blocker, *stuck[:MOST]], advice)
         return TIMED_OUT
     if is_compat(chosen) and what == "sync" and not (chosen.resource or chosen.label) and (left := _to_prune(app)):
         say(f"{app.name}: {left} resources require pruning", "", f"argocd app sync {app.name} --prune")
@@ -281,7 +287,7 @@ async def _told(desk: Desk, ended: Ended, chosen: argparse.Namespace, what: str)
 
 
 def _to_prune(app: Application) -> int:
-    """argo: what a sync of all left to be pruned makes it fail."""
+    """argo: A full sync fails if objects remain to be pruned."""
     from argosy.gitops.application_client.summary import sync_word
 
     state = app.state
@@ -291,7 +297,7 @@ def _to_prune(app: Application) -> int:
 
 
 async def _looked_at(desk: Desk, app: Application) -> Application:
-    """argo: what an operation did is looked at before it is told, except after a dry run."""
+    """argo: Refresh the Application before printing the result, except after a dry run."""
     from argosy.gitops.application_client.small_changes import refresh
     from argosy.kube.controller.wait import TooLate
 
@@ -304,7 +310,7 @@ async def _looked_at(desk: Desk, app: Application) -> Application:
 
 
 async def print_end(desk: Desk, app: Application, chosen: argparse.Namespace, *, shows_operation: bool = True) -> None:
-    """How it is in the end, in the form that was asked for; a table has been told on the way."""
+    """Print the final state in the chosen output format; the table format has been printed during the operation."""
     from argosy.features.applications.read.cli import print_app, print_tree
 
     how = form(chosen)
@@ -328,7 +334,7 @@ def verdict(app: Application, what: str) -> int:
     if state is None or state.progress == "Succeeded":
         dry = state is not None and state.request.sync.dry_run
         at = summary.short(state.revision or ", ".join(map(summary.short, state.revisions))) if state else ""
-        ending = " (dry run: nothing was changed)" if dry else ""
+        ending = " (dry run: nothing changed)" if dry else ""
         talk(f"{app.name}: {what} to {at or 'its revision'} succeeded{ending}")
         return 0
     named = summary.failures(app)[:MOST]
@@ -343,7 +349,7 @@ def _advice(app: Application, message: str) -> str:
 
     if is_refused_by_project(app):
         elsewhere = f"move the Application: argosy app set {app.name} --project NAME"
-        return f"see what the project permits: argosy proj get {app.project}, and change it, or {elsewhere}"
+        return f"see what the project permits: argosy proj get {app.project}, and change the project, or {elsewhere}"
     namespace = app.destination.namespace
     if namespace and f'namespaces "{namespace}" not found' in message:
         if wrong := dns_label(namespace):

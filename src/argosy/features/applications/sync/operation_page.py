@@ -1,6 +1,6 @@
-"""`/apps/{ns}/{name}/operation`: how its sync goes, wave by wave, and what it waits for.
+"""`/apps/{ns}/{name}/operation`: the current operation by waves, and the object that blocks it.
 
-In: a request. Out: a page, its live parts. Never: writes; shows a log to who may not read logs.
+In: a request. Out: a page, its live parts. Never: writes; shows a log without the permission to read logs.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from argosy.web.request import Asked
 from argosy.web.responses import Answer, Page
 from argosy.web.route import May, Route
 
-SECONDS = 0.7  # that a last line of a log is waited for
-MOST = 200  # letters of it
+SECONDS = 0.7  # to read the last log line
+MOST = 200  # characters of the last log line
 
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """What is known of the object that all wait for."""
+    """Health, last Event and last log line of the object that blocks the operation."""
 
     health: str = ""
     why: str = ""
@@ -58,9 +58,9 @@ async def hint_of(asked: Asked, blocker: Blocker | None) -> Hint | None:
 
 
 async def _last_event(asked: Asked, keys: set[ResourceKey]) -> Moment | None:
-    """A warning, where there is one; the latest."""
+    """Return the latest Warning, else the latest Event."""
     if not app_of(asked).destination.is_here:
-        return None  # Events of its objects are in the cluster that it goes to
+        return None  # Events of its objects are in the destination cluster
     wanted = {(key.kind, key.name) for key in keys}
     found = []
     for event in (await of_namespaces(asked, {key.namespace for key in keys})).events:
@@ -89,7 +89,7 @@ async def operation_page(asked: Asked) -> Answer:
     hint = await hint_of(asked, made.blocker if made else None)
     values = await framed(asked, "operation", line=made, hint=hint)
     if made is not None and made.is_running:
-        values["reload_after"] = 5  # for who reads without a script
+        values["reload_after"] = 5  # for browsers without JavaScript
     return Page("applications/operation.html", values)
 
 
@@ -105,5 +105,7 @@ async def operation_parts(asked: Asked) -> dict[str, str]:
 
 
 ROUTES = (
-    Route("GET", "/apps/{ns}/{name}/operation", May("applications", "get", application), operation_page, "Its sync"),
+    Route(
+        "GET", "/apps/{ns}/{name}/operation", May("applications", "get", application), operation_page, "The operation"
+    ),
 )

@@ -1,6 +1,6 @@
-"""An operation as people follow it: phases and waves, each with its tasks, and the one task that all wait for.
+"""Phases, waves and tasks of an operation, and the task that blocks it.
 
-In: an Application. Out: Timeline. Never: asks a cluster.
+In: an Application. Out: OperationTimeline. Never: calls a cluster.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from argosy.kube.names import ResourceKey
 
 FAILED = ("SyncFailed", "Failed", "Error")
 OVER = ("Succeeded", "Synced", "Pruned", "PruneSkipped")
-NOT_BEGUN = "it was asked for, and begins in a moment"
+NOT_BEGUN = "the operation was requested and has not started yet"
 PHASES = ("PreSync", "Sync", "PostSync", "SyncFail")
 
 
@@ -53,7 +53,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Blocker:
-    """What everything waits for, or what failed first."""
+    """The first task that failed, or that the operation waits for."""
 
     task: TaskRow
     phase: str
@@ -86,10 +86,10 @@ class Timeline:
 
 
 def timeline(app: Application, now: datetime) -> Timeline | None:
-    """None: nothing was ever asked of it."""
+    """Return None if the Application never had an operation."""
     state = app.state
     if app.operation is not None and (state is None or state.progress.is_over):
-        state = OperationState(app.operation, message=NOT_BEGUN)  # what is over was another one
+        state = OperationState(app.operation, message=NOT_BEGUN)  # the finished state belongs to the previous operation
     if state is None:
         return None
     steps = _steps(app, state)
@@ -119,7 +119,7 @@ def timeline(app: Application, now: datetime) -> Timeline | None:
 
 
 def _steps(app: Application, state: OperationState) -> tuple[Step, ...]:
-    """In the order in which they run. What has no result yet is still to come."""
+    """Return the steps in execution order; objects without a result are Waiting."""
     waves = {row.key: row.wave for row in summary.rows(app)}
     found: dict[tuple[int, int], list[TaskRow]] = {}
     seen = set()
@@ -147,7 +147,7 @@ def _task(app: Application, result: Result, *, ended: str) -> TaskRow:
     word = progress if result.hook or progress in ("Running", *FAILED) else outcome or progress
     if outcome == "SyncFailed":
         word = outcome
-    elif ended and progress == "Running":  # argo: so it stays when the operation is over
+    elif ended and progress == "Running":  # argo: stays Running after the operation ended
         word = outcome or ended if not result.hook else ended
     url = of_resource(app.namespace, app.name, result.key)
     return TaskRow(result.key, url, word or "Waiting", result.message, result.hook)

@@ -1,6 +1,6 @@
-"""`/apps/{ns}/{name}/sync`: the plan of a sync, its options, and the sync itself.
+"""`/apps/{ns}/{name}/sync`: plan a sync, choose its options, start it.
 
-In: a request. Out: a page; a sync that was asked for. Never: a sync to another revision by who may not choose one.
+In: a request. Out: a page; a requested sync. Never: syncs another revision without the permission to override.
 """
 
 from __future__ import annotations
@@ -61,6 +61,6 @@ async def sync(asked: Asked) -> Answer:
 
 
 ROUTES = (
-    Route("GET", "/apps/{ns}/{name}/sync", May("applications", "get", application), sync_page, "What a sync would do"),
+    Route("GET", "/apps/{ns}/{name}/sync", May("applications", "get", application), sync_page, "Plan a sync"),
     Route("POST", "/apps/{ns}/{name}/sync", May("applications", "sync", application), sync, "Sync"),
 )

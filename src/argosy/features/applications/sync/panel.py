@@ -1,6 +1,6 @@
-"""The sync panel: what can be chosen, and what was chosen.
+"""The sync panel: its options and resources, and the submitted form.
 
-In: an Application, a form. Out: options, groups of resources, a SyncWish. Never: asks for a sync.
+In: an Application, a form. Out: options, groups of resources, a SyncWish. Never: starts a sync.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from argosy.gitops.sync.options import SyncOptions
 from argosy.kube.names import ResourceKey
 from argosy.web.request import quoted
 
-REPLACE_WORD: Final = "replace"  # to be typed: objects are deleted and made anew
-# argo: those of its own panel, with their words
+REPLACE_WORD: Final = "replace"  # to be typed as confirmation: objects are deleted and recreated
+# argo: options and labels of Argo CD's sync panel
 OPTIONS: Final = (
     ("Validate", "false", "Skip schema validation"),
     ("CreateNamespace", "true", "Auto-create namespace"),
@@ -62,7 +62,7 @@ class Choices:
 
     @property
     def state(self) -> str:
-        """all, none or some: three states of one box."""
+        """The state of the checkbox of the group: all, some or none."""
         on = sum(each.is_on for each in self.items)
         return "all" if on == len(self.items) else "some" if on else "none"
 
@@ -77,7 +77,7 @@ def propagation_of(app: Application) -> str:
 
 
 def choices_of(app: Application, chosen: Collection[str] = ()) -> tuple[Choices, ...]:
-    """By kind. Where nothing is chosen, all is."""
+    """Group resources by kind. Without a selection, all are selected."""
     kinds: dict[str, list[Choice]] = {}
     for row in summary.rows(app):
         if row.hook:
@@ -93,10 +93,10 @@ def text_of(key: ResourceKey) -> str:
 
 
 def wish_of(app: Application, form: Form) -> SyncWish:
-    """What the form asks for. Options that the Application has and the form leaves out are taken back."""
+    """Read the submitted form. Options of the Application that are unchecked in the form are turned off."""
     replaces = "replace" in form
     if replaces and form.text("sure").strip().lower() != REPLACE_WORD:
-        raise UserError("Replace deletes and creates objects anew; type the word replace beside it to go on")
+        raise UserError("Replace deletes and recreates objects; type the word replace to confirm")
     return SyncWish(
         revision=_revision(app, form.text("revision").strip()),
         prune="prune" in form,
@@ -114,16 +114,16 @@ def wish_of(app: Application, form: Form) -> SyncWish:
 
 
 def _revision(app: Application, text: str) -> str:
-    """argo: its own ref stands for none."""
+    """argo: The target revision counts as no revision."""
     return "" if len(app.sources) != 1 or text == (app.sources[0].ref or "HEAD") else text
 
 
 def _resources(app: Application, given: Sequence[str]) -> tuple[str, ...]:
-    """All of them are the same as none: only a whole sync runs hooks, prunes, and is recorded."""
+    """Return nothing if all are selected: only a full sync runs hooks, prunes, and is recorded in the history."""
     known = {text_of(row.key) for row in summary.rows(app) if not row.hook}
     chosen = tuple(each for each in given if each in known)
     if given and not chosen:
-        raise UserError(f"{app.name} has none of the resources that were chosen any more; choose again")
+        raise UserError(f"{app.name} does not have the selected resources any more; select again")
     return () if set(chosen) == known else chosen
 
 
@@ -146,4 +146,4 @@ def _number(text: str, what: str) -> int | None:
     try:
         return int(text)
     except ValueError:
-        raise UserError(f"{quoted(text)} is no number; write a whole one", where=what) from None
+        raise UserError(f"invalid number {quoted(text)}: expected an integer", where=what) from None

@@ -1,6 +1,6 @@
-"""How a sync looks while it runs: waves that are redrawn in a terminal, a line for each change elsewhere.
+"""Progress output of a running sync: redrawn waves in a terminal, one line per change elsewhere.
 
-In: an Application, again and again. Out: text on a stream. Never: a line twice for the same state.
+In: an Application at each change. Out: text on a stream. Never: prints the same state twice.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from argosy.kube.names import ResourceKey
 Tell = Callable[[str], None]
 HEADINGS = ("TIMESTAMP", "GROUP", "KIND", "NAMESPACE", "NAME", "STATUS", "HEALTH", "HOOK", "MESSAGE")
 WIDTHS = (25, 10, 14, 15, 24, 9, 11, 8)  # argo: right-aligned, so that a stream stays readable
-HEARTBEAT = 30.0  # seconds
+HEARTBEAT = 30.0  # repeat the wait message so that it does not seem to hang
 FAILING = ("SyncFailed", "Failed", "Error")
-MOST_ROWS = 30  # of a picture that is redrawn
+MOST_ROWS = 30  # of the redrawn display
 
 
 class Lines:
-    """argo: each object that changed, with the time."""
+    """argo: Prints each changed object with a timestamp."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -39,7 +39,7 @@ class Lines:
         for row in summary.rows(_without_earlier_operation(app)):
             before = self._seen.get(row.key)
             if before in (row, row._replace(message=before.message) if before and not row.message else row):
-                continue  # an operation that begins has said nothing yet: that is no news
+                continue  # an empty message of a starting operation is no change
             if not self._seen:
                 self._print(HEADINGS)
             self._seen[row.key] = row
@@ -55,11 +55,11 @@ class Lines:
         print(line.rstrip(), file=self._stream, flush=True)
 
     def close(self) -> None:
-        """Nothing is left open."""
+        """Do nothing: no line is left open."""
 
 
 class Retries:
-    """Each attempt that failed and will be made again: elsewhere than in a terminal nothing else tells of the pause."""
+    """Prints each failed attempt that will be retried, because the line output does not show the pause."""
 
     def __init__(self, tell: Tell) -> None:
         self._tell, self._told = tell, 0
@@ -73,7 +73,7 @@ class Retries:
 
 
 class Sentences:
-    """What is still missing, told when it changes, and now and then so that nobody thinks it hangs."""
+    """Prints the unmet wait conditions when they change, and every HEARTBEAT_SECONDS."""
 
     def __init__(self, waited: Waited, tell: Tell, clock: Callable[[], float] = time.monotonic) -> None:
         self._waited, self._tell, self._clock = waited, tell, clock
@@ -89,7 +89,7 @@ class Sentences:
 
 
 class Canvas:
-    """Lines that are drawn over themselves in a terminal."""
+    """Lines that are redrawn in place in a terminal."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -109,7 +109,7 @@ class Canvas:
 
 
 class Waves:
-    """A picture of all waves, drawn over itself."""
+    """All waves, redrawn in place."""
 
     def __init__(self, stream: TextIO) -> None:
         self._canvas, self._screen = Canvas(stream), Screen(stream)
@@ -118,11 +118,11 @@ class Waves:
         self._canvas.draw(wave_lines(app, self._screen))
 
     def close(self) -> None:
-        """The picture stays."""
+        """Do nothing: the last display stays visible."""
 
 
 def wave_lines(app: Application, screen: Screen) -> list[str]:
-    """What each wave waits for. Objects without a result are still to come, and are shown as they are now."""
+    """Render objects by wave. Objects without a result have not been synced yet and show their current status."""
     app = _without_earlier_operation(app)
     results = {each.key: each for each in app.state.results} if app.state else {}
     running = summary.is_busy(app)
@@ -140,13 +140,13 @@ def wave_lines(app: Application, screen: Screen) -> list[str]:
 
 
 def _said(row: Row) -> str:
-    """argo: a message is what apply said, and then what the health check says: which reads as if it were done now."""
+    """argo: A message is from apply first and from the health check later; mark the latter with `health:`."""
     is_of_apply = not row.message or f"/{row.key.name} " in row.message or row.status in FAILING
     return row.message if is_of_apply or row.hook else f"health: {row.message}"
 
 
 def _without_earlier_operation(app: Application) -> Application:
-    """The Application without the results of its last operation, while the next one is asked for and has not begun."""
+    """Drop the results of the last operation while the next one is requested and has not started."""
     return app if is_taken_up(app) else replace(app, state=None)
 
 
@@ -159,7 +159,7 @@ def _word(row: Row, *, is_waiting: bool) -> str:
 
 
 def _cut(lead: str, message: str, screen: Screen) -> str:
-    """A line that wraps would not be drawn over."""
+    """Truncate a line to the width of the terminal, because a wrapped line would break the redraw."""
     room = None if screen.width is None else max(screen.width - shown_width(lead) - 1, 0)
     return (lead + plain(message)[:room]).rstrip()
 

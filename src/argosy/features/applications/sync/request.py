@@ -1,7 +1,7 @@
-"""What a sync over the API asks for.
+"""Build the operation of a sync requested over the API.
 
-In: the body of the request, an Application. Out: `operation` in Argo CD's words. Never: writes it; takes manifests from
-anywhere but Git.
+In: the body of the request, an Application. Out: `operation` in Argo CD's format. Never: writes it; accepts manifests
+that are not from Git.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from argosy.gitops.status.wire_format import given
 from argosy.kube.names import ResourceKey
 from argosy.web.api.body_fields import Body, as_fields
 
-LOCAL: Final = "what is delivered must be in Git: commit and push the manifests, then sync that revision"
+LOCAL: Final = "only manifests in Git are synced: commit and push them, then sync that revision"
 
 
 def has_manifests(body: Body) -> bool:
-    """argo: which needs the permission to override."""
+    """argo: Syncing sent manifests needs the permission to override."""
     return bool(body.values.get("manifests"))
 
 
 def refuse_manifests(where: str) -> None:
-    raise UserError(f"manifests of one's own cannot be synced; {LOCAL}", where=where)
+    raise UserError(f"syncing local manifests is not supported; {LOCAL}", where=where)
 
 
 def sync_of(app: Application, body: Body, by: str) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def sync_of(app: Application, body: Body, by: str) -> dict[str, Any]:
     )
     made = sync_operation(app, wish, by, chosen(app, body))
     if (options := body.body("syncOptions")) is not None:
-        made["sync"]["syncOptions"] = options.texts("items")  # argo: in place of the Application's own
+        made["sync"]["syncOptions"] = options.texts("items")  # argo: replace those of the Application
     infos = [{"name": each.text("name"), "value": each.text("value")} for each in body.bodies("infos")]
     if infos:
         made["info"] = infos
@@ -62,12 +62,12 @@ def revisions_of(app: Application, body: Body) -> tuple[str, ...]:
 
 
 def chosen(app: Application, body: Body) -> Sequence[ResourceKey]:
-    """Objects by their names; with `exclude`, all but those."""
+    """List the objects to sync by name; with `exclude`, all others."""
     named = body.bodies("resources")
     keys = [(ResourceKey(*(each.text(part) for part in ResourceKey._fields)), each.flag("exclude")) for each in named]
     for key, _ in keys:
         if not key.kind or not key.name:
-            raise UserError("a resource needs its kind and its name; send both", where="resources")
+            raise UserError("a resource needs kind and name; send both", where="resources")
     left_out = [key for key, is_out in keys if is_out]
     if not left_out:
         return [key for key, _ in keys]
@@ -91,7 +91,7 @@ def _is_forced(body: Body) -> bool:
         return False
     apply, hook = strategy.body("apply"), strategy.body("hook")
     if hook is not None:
-        # argo: it is nested in its Go type, and flat in what it writes
+        # argo: nested in the Go type, inlined in JSON
         nested = hook.body("syncStrategyApply")
         return hook.flag("force") or (nested is not None and nested.flag("force"))
     return apply is not None and apply.flag("force")

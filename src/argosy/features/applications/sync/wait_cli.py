@@ -1,4 +1,4 @@
-"""`argosy app wait`: until Applications are as asked, or until that is in vain."""
+"""`argosy app wait`: wait until Applications reach a status, or until they cannot reach it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
     parser = verb(
-        parts, "wait", "wait until Applications are as asked", run_wait, named="any", forms=FORMS,
+        parts, "wait", "wait until Applications reach a status", run_wait, named="any", forms=FORMS,
         examples=("wait models", "wait models --health --timeout 300", "wait -l env=dev --sync"),
     )  # fmt: skip
     _add_wait_flags(parser)
@@ -29,23 +29,23 @@ def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
 def _add_wait_flags(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("-l", "--selector", default="", metavar="LABELS", help="all Applications with these labels")
-    add("--sync", action="store_true", help="until it is Synced")
-    add("--health", action="store_true", help="until it is Healthy")
-    add("--operation", action="store_true", help="until its operation is over")
-    add("--suspended", action="store_true", help="until it is Suspended")
-    add("--degraded", action="store_true", help="until it is Degraded")
-    add("--delete", action="store_true", help="until it is gone")
-    add("--hydrated", action="store_true", help="for scripts: nothing is hydrated here, so this is so at once")
-    about = "look at this only: GROUP:KIND:NAME or GROUP:KIND:NAMESPACE/NAME, as for sync; repeatable"
+    add("--sync", action="store_true", help="wait until it is Synced")
+    add("--health", action="store_true", help="wait until it is Healthy")
+    add("--operation", action="store_true", help="wait until its operation has finished")
+    add("--suspended", action="store_true", help="wait until it is Suspended")
+    add("--degraded", action="store_true", help="wait until it is Degraded")
+    add("--delete", action="store_true", help="wait until it is deleted")
+    add("--hydrated", action="store_true", help="for compatibility: argosy does not hydrate, so this is always true")
+    about = "wait only for this object: GROUP:KIND:NAME or GROUP:KIND:NAMESPACE/NAME, as for sync; repeatable"
     add("--resource", action="append", default=[], metavar="RESOURCE", help=about)
-    about = "go on waiting for what cannot come by itself"
+    about = "keep waiting even if the status cannot be reached"
     add("--no-fail-fast", action="store_true", help=about)
     add_timeout(parser)
 
 
 def run_wait(chosen: argparse.Namespace) -> int:
     if not chosen.names and not chosen.selector:
-        raise UserError("no Application is named; argosy app wait NAME, or choose several with -l LABELS")
+        raise UserError("no Application selected; argosy app wait NAME, or select several with -l LABELS")
 
     async def work(desk: Desk) -> int:
         import asyncio
@@ -93,14 +93,14 @@ async def _wait(desk: Desk, app: Application, chosen: argparse.Namespace) -> int
         if code := _asked_for(ended, waited):
             return code
         if how == "table":
-            talk(f"{app.name}: {'is gone' if ended.app is None else 'is as asked'}")
+            talk(f"{app.name}: {'was deleted' if ended.app is None else 'reached the requested status'}")
         return 0
     await _explain(desk, ended, waited, chosen, app.name)
     return TIMED_OUT if ended.ending is Ending.TOO_LATE else NO
 
 
 def _asked_for(ended: Ended, waited: Waited) -> int:
-    """Who waits for an operation alone wants to know how it went."""
+    """Report a failed operation if the command waits only for the operation."""
     state = ended.app.state if ended.app is not None else None
     alone = waited.operation and waited.gives_up and not waited.sync and not waited.health
     if not alone or ended.app is None or state is None or state.progress not in ("Failed", "Error"):
@@ -109,15 +109,15 @@ def _asked_for(ended: Ended, waited: Waited) -> int:
 
 
 async def _explain(desk: Desk, ended: Ended, waited: Waited, chosen: argparse.Namespace, name: str) -> None:
-    """What is missing, and why, down to the objects."""
+    """Report the unmet conditions and their causes, down to the objects."""
     from argosy.gitops.application_client.unmet_conditions import causes
     from argosy.gitops.application_client.watch import Ending
 
     if ended.app is None:
-        say(f"{name} is gone", "somebody deleted it", "argosy app list")
+        say(f"{name} was deleted", "the Application does not exist any more", "argosy app list")
         return
     lead = f"timed out after {chosen.timeout:g} s" if ended.ending is Ending.TOO_LATE else "waiting cannot help"
-    missing = "; ".join(waited.missing(ended.app)) or "it is not as asked"
+    missing = "; ".join(waited.missing(ended.app)) or "the requested status was not reached"
     why = dict.fromkeys([ended.why, *await causes(desk, ended.app)])
     say(f"{name}: {lead}: {missing}", list(why), _next(ended, name))
 
@@ -134,6 +134,8 @@ def _next(ended: Ended, name: str) -> str:
         held = read_hold(app.annotations) is not None
         then = f"argosy app release {name}" if held else f"argosy app sync {name}"
         return f"argosy app diff {name}, then: {then}"
-    return f"argosy app tree {name}, or: argosy app logs {name}" if summary.health_word(app) != "Healthy" else (
-        f"argosy app get {name}"
+    return (
+        f"argosy app tree {name}, or: argosy app logs {name}"
+        if summary.health_word(app) != "Healthy"
+        else (f"argosy app get {name}")
     )

@@ -1,6 +1,6 @@
-"""The tree of an Application as nested values: ownership, state, and what is wrong, with large groups folded.
+"""The resource tree of an Application as nested template values, with large groups folded.
 
-In: nodes, rows of the status, what each says. Out: Branch values. Never: asks a cluster; a ring of owners walked twice.
+In: nodes, rows of the status, reasons. Out: ApplicationTree. Never: calls a cluster; loops on cyclic owner references.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from argosy.gitops.application_client.summary import rows as rows_of
 from argosy.gitops.live.resource_tree import Node
 from argosy.kube.names import ResourceKey
 
-MOST_BESIDE = 20  # siblings of one kind that are shown unfolded
-MOST_SENT = 60  # of a group
-MOST_SENT_BELOW = 10  # of a group below something
-MOST_LEAVES = 200  # of all groups together, with what is below
+MOST_BESIDE = 20  # siblings of one kind shown without a group
+MOST_SENT = 60  # objects of a top-level group
+MOST_SENT_BELOW = 10  # objects of a nested group
+MOST_LEAVES = 200  # objects of all groups, with their descendants
 LEAST_LEAVES = 50
 ILL = frozenset({"Degraded", "Missing", "Unknown"})
 UNEASY = ILL | {"Progressing", "Suspended"}
@@ -27,11 +27,11 @@ UNEASY = ILL | {"Progressing", "Suspended"}
 
 @dataclass(frozen=True, slots=True)
 class Leaf(Keyed):
-    """One object. `status` is empty for what only came of others."""
+    """One object. `status` is empty for objects that are only children of managed ones."""
 
     key: ResourceKey
     id: str
-    app: tuple[str, str] | None = None  # whose it is: namespace and name
+    app: tuple[str, str] | None = None  # namespace and name of its Application
     status: str = ""
     health: str = ""
     message: str = ""
@@ -39,12 +39,12 @@ class Leaf(Keyed):
     created: str = ""
     hook: str = ""
     is_orphan: bool = False
-    is_pruned: bool = False  # lives, and Git does not have it
+    is_pruned: bool = False  # in the cluster, not in Git
     info: tuple[tuple[str, str], ...] = ()
 
     @property
     def url(self) -> str:
-        """Made when it is shown: of thousands most are not."""
+        """Built on access, because most of thousands of objects are not shown."""
         return of_resource(*self.app, self.key) if self.app else ""
 
     @property
@@ -54,16 +54,16 @@ class Leaf(Keyed):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Many siblings of one kind, folded; of very many a part, and where the others are."""
+    """Many siblings of one kind, folded; large groups are paged."""
 
     kind: str
     count: int
     problems: int
     branches: tuple[Branch, ...]
     id: str = ""
-    first: int = 0  # the place of the first that is shown
-    start: str = ""  # the address of the first ones, where these are others
-    after: str = ""  # and of those that come next
+    first: int = 0  # index of the first branch shown
+    start: str = ""  # URL of the first page, if this is another one
+    after: str = ""  # URL of the next page
     is_open: bool = False
 
     @property
@@ -76,8 +76,8 @@ class Branch:
     leaf: Leaf
     below: tuple[Branch, ...] = ()
     groups: tuple[Group, ...] = ()
-    problems: int = 0  # here and below
-    size: int = 1  # how many of them are sent
+    problems: int = 0  # of this object and its descendants
+    size: int = 1  # number of objects sent
 
     @property
     def is_open(self) -> bool:
@@ -93,7 +93,7 @@ class Tree:
     kinds: tuple[str, ...] = ()
 
     def shown(self) -> Iterator[Leaf]:
-        """All that is sent."""
+        """Yield every object that is sent to the browser."""
         waiting = [*self.branches, *(each for group in self.groups for each in group.branches)]
         while waiting:
             branch = waiting.pop()
@@ -103,14 +103,14 @@ class Tree:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Which part of which group is looked at, and the address of any other."""
+    """The page of the group that is open, and the URLs of other pages."""
 
     group: str = ""
     first: int = 0
     address: Callable[[str, int], str] = lambda group, first: ""
 
     def of(self, kind: str, branches: Sequence[Branch], owner: str, most: int) -> Group:
-        """`most`: objects that may be sent, with what is below them."""
+        """`max_objects` limits the objects sent, including descendants."""
         name = f"{owner}:{kind}" if owner else kind
         is_open = name == self.group
         first = self.first if is_open and self.first < len(branches) else 0
@@ -135,7 +135,7 @@ class Window:
 
 
 def told_rows(app: Application, health: Mapping[ResourceKey, str] | None = None) -> list[Row]:
-    """argo: a message is what apply said; that tells nothing of how it is now, but where it failed."""
+    """argo: A message is from apply, so it is kept only for failures, hooks and objects to prune."""
     results = app.state.results if app.state else ()
     failed = {each.key for each in results if each.outcome == "SyncFailed" or each.progress in ("Failed", "Error")}
     return [
@@ -151,7 +151,7 @@ def leaves(
     app: tuple[str, str],
     orphans: Iterable[ResourceKey] = (),
 ) -> dict[ResourceKey, Leaf]:
-    """All that it manages, lives of it, or is left over beside it. `app`: its namespace and name."""
+    """Build managed, live and orphaned objects. `app` is namespace and name of the Application."""
     told = {row.key: row for row in rows}
     found = {node.key: _leaf(node, told.get(node.key), said.get(node.key, ""), app) for node in nodes}
     for row in rows:
@@ -192,7 +192,7 @@ def grown(
     text: str = "",
     window: Window | None = None,
 ) -> Tree:
-    """Parents before their children; problems first. What is asked for is shown with all that is above it."""
+    """Build the tree, problems first. Objects that match the filters are shown with all their ancestors."""
     window = window or Window()
     below: dict[ResourceKey, list[ResourceKey]] = {}
     roots: list[ResourceKey] = []
@@ -227,7 +227,7 @@ def grown(
 
 
 def _folded(branches: list[Branch], window: Window, owner: str = "") -> tuple[tuple[Branch, ...], tuple[Group, ...]]:
-    """Problems first, then by wave, kind and name; more than a few of a kind become a group."""
+    """Sort by problems, wave, kind and name; fold more than MAX_UNFOLDED_SIBLINGS of a kind into a group."""
     ordered = sorted(branches, key=_order)
     kinds: dict[str, list[Branch]] = {}
     for each in ordered:

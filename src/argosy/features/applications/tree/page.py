@@ -1,4 +1,4 @@
-"""`/apps/{ns}/{name}` and `/tree`: what an Application owns, and how each of it fares.
+"""`/apps/{ns}/{name}` and `/tree`: the resource tree of an Application with status and health.
 
 In: a request. Out: a page, its live parts. Never: writes.
 """
@@ -24,11 +24,11 @@ from argosy.web.request import Asked
 from argosy.web.responses import Answer, Page
 from argosy.web.route import May, Route
 
-MOST_WHOLE = 300  # objects of a tree that is sent whole when anything of it changes
+MOST_WHOLE = 300  # larger trees are updated object by object
 
 
 async def found(asked: Asked) -> tuple[dict[ResourceKey, Leaf], Tree]:
-    """All leaves, and the tree of those that are asked for."""
+    """Return all objects, and the tree of those that match the filters."""
     app, reader, query = app_of(asked), reader_of(asked), asked.query
     nodes = await nodes_of(asked)
     judged = [(node.key, node.health) for node in nodes if node.health]
@@ -99,5 +99,5 @@ def _rendered(leaf: Leaf) -> str:
 NEEDS = May("applications", "get", application)
 ROUTES = (
     Route("GET", "/apps/{ns}/{name}", NEEDS, tree_page, "An application"),
-    Route("GET", "/apps/{ns}/{name}/tree", NEEDS, tree_page, "What it owns, as a tree"),
+    Route("GET", "/apps/{ns}/{name}/tree", NEEDS, tree_page, "The resource tree of an application"),
 )

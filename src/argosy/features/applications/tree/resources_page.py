@@ -1,4 +1,4 @@
-"""`/apps/{ns}/{name}/resources`: the same objects as a table that sorts.
+"""`/apps/{ns}/{name}/resources`: the objects of an Application as a sortable table.
 
 In: a request. Out: a page, its live parts. Never: writes.
 """
@@ -56,7 +56,7 @@ async def _rows(asked: Asked) -> tuple[list[Leaf], list[Leaf]]:
 
 
 def _page(asked: Asked, shown: list[Leaf]) -> tuple[int, int]:
-    """Which one is looked at, and how many there are."""
+    """Return the current page and the number of pages."""
     pages = max(1, -(-len(shown) // MOST))
     return min(asked.query.number("page", 1, least=1), pages), pages
 
@@ -91,5 +91,5 @@ async def resources_parts(asked: Asked) -> dict[str, str]:
 
 
 ROUTES = (
-    Route("GET", "/apps/{ns}/{name}/resources", May("applications", "get", application), resources_page, "Its objects"),
+    Route("GET", "/apps/{ns}/{name}/resources", May("applications", "get", application), resources_page, "The objects"),
 )
