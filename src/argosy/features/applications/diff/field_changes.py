@@ -1,6 +1,6 @@
 """Differences as template values: fields with causes, side-by-side lines, objects to create or prune.
 
-In: differing objects. Out: ObjectChange values. Never: a value of a Secret: the input is masked.
+In: differing objects. Out: ObjectDifference values. Never: a value of a Secret: the input is masked.
 """
 
 from __future__ import annotations
