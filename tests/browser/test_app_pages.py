@@ -376,7 +376,7 @@ def test_an_object_is_deleted_by_its_name_alone(page: Any, site: World) -> None:
     page.goto(f"{WEB}/r/-/Pod/ml/web-old/delete")
     page.fill("#f-sure", "web-2")
     page.get_by_role("button", name="DELETE").click()
-    expect(page.locator("main")).to_contain_text("nothing was deleted")
+    expect(page.locator("main")).to_contain_text("Nothing was deleted")
     page.fill("#f-sure", "web-old")
     page.get_by_label("Delete immediately").check()
     page.get_by_role("button", name="DELETE").click()

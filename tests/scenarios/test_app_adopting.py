@@ -72,7 +72,7 @@ async def test_adopted_and_handed_back_nothing_that_it_manages_is_touched(place:
     assert said.code == 0, said.err
     assert "now        Argo CD (StatefulSet argocd/argocd-application-controller); argosy observes" in said.out
     assert "then       argosy (argosy.dev/engine: argosy)" in said.out
-    assert "compared   the same: 1 object\n" in said.out
+    assert "compared   no status changes: 1 object\n" in said.out
     assert {ENGINE: "argosy", SKIP: "true"}.items() <= (await place.annotations()).items()
     await place.scene.until(lambda status: "controllerNamespace" in status)  # argosy has looked at it
     await place.scene.settled()

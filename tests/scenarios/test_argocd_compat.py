@@ -214,8 +214,8 @@ async def test_a_server_that_argo_cds_own_configuration_names_is_refused(
 
     said = await argocd(f"app delete models -y --config {tmp_path / 'config'}")
     assert said.code == 20 and "hidden-token" not in said.err
-    assert f"prod.example, which the context in {tmp_path / 'config'} names, is not a server of context" in said.err
-    assert "next: add --core to go on there, choose another cluster with --kube-context" in said.err
+    assert f"prod.example, named by the context in {tmp_path / 'config'}, is not a server of context" in said.err
+    assert "next: add --core to use that cluster, choose another cluster with --kube-context" in said.err
     monkeypatch.setenv("ARGOCD_CONFIG_DIR", str(tmp_path))
     for line in ("app get models", "app delete models -y", "proj list", "app list --argocd-context here"):
         assert (await argocd(line)).code == 20, line

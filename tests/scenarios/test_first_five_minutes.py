@@ -102,7 +102,7 @@ def roll_back(visitor: Visitor, look: Look) -> None:
     look.took(visitor.type(f"argosy app wait {STAGING} --health --timeout {HANG_SECONDS:g}"))
     look.shows(text, r"rollback to [0-9a-f]{7} succeeded")
     look.hides(text, "cannot be initiated")
-    plan = r"goes back from [0-9a-f]{7} to deployment \d+: [0-9a-f]{7}"
+    plan = r"rolling back from [0-9a-f]{7} to deployment \d+: [0-9a-f]{7}"
     look.wants(text, plan_before_it_happens=plan, question_before_it_happens=r"\[y/N\]")
     look.wants(text, word_of_what_changes=r"^ +InferenceService/(.|\n)*storageUri .* → ")
 

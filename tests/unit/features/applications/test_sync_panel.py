@@ -43,7 +43,7 @@ def test_all_resources_are_the_same_as_none() -> None:
 
 
 def test_resources_that_it_has_not_are_refused() -> None:
-    with pytest.raises(UserError, match="choose again"):
+    with pytest.raises(UserError, match="select again"):
         wish_of(app(), form(("resource", ":Secret:ml/other")))
 
 

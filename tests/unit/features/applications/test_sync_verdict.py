@@ -45,7 +45,7 @@ def test_what_a_project_refuses_ends_as_a_refusal_and_leads_to_the_project(
     app = failed_app("some failed", (refusal,)) if is_result else failed_app(f"InvalidSpecError: {refusal}")
     assert verdict(app, "sync") == REFUSED
     assert capsys.readouterr().err.splitlines()[-1] == (
-        "next: see what the project permits: argosy proj get team, and change it, "
+        "next: see what the project permits: argosy proj get team, and change the project, "
         "or move the Application: argosy app set models --project NAME"
     )
 
