@@ -231,7 +231,7 @@ async def test_a_sync_that_nobody_takes_up_says_who_delivers(place: Place) -> No
     assert said.code == 4
     told = "no controller has started the operation yet; delivered by: Argo CD (StatefulSet argocd/"
     assert told in said.err and "successfully synced" not in said.err
-    assert "next: it waits; argosy app wait models" in said.err
+    assert "next: it has not started; argosy app wait models" in said.err
 
 
 @pytest.mark.tier("all")
