@@ -1,13 +1,13 @@
-"""The features of argosy by the paths of their modules: commands, and routes of the page and the API.
+"""Features of argosy by module path: commands, and routes of pages and API.
 
-In: nothing. Out: names of modules, as text: a command imports only its own. Never: imports a feature.
+In: nothing. Out: module names as text, so that a command imports only its own. Never: imports a feature.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-# Command of the command line → the module with its `add_to`.
+# Command name → module with its `add_to`.
 COMMANDS: Final = {
     "account": "argosy.features.accounts.cli",
     "admin": "argosy.features.backup.cli",
@@ -40,7 +40,7 @@ COMMANDS: Final = {
     "uninstall": "argosy.features.install.uninstall_cli",
     "version": "argosy.features.version.cli",
 }
-# Modules with ROUTES. Those of pages that update themselves have LIVE, too.
+# Modules with ROUTES. Modules of live pages also have LIVE.
 ROUTES: Final = (
     "argosy.web.api.version_and_health",
     "argosy.features.accounts.api",

@@ -1,7 +1,7 @@
-"""The command `argosy`: the table of its commands, and what holds for all of them.
+"""Entry point of the `argosy` command: parses the command line and runs one command.
 
-In: argv. Out: an exit code; data on stdout, messages on stderr. Never: imports a command that was not typed:
-`argosy --help` must be quick.
+In: argv. Out: an exit code; data on stdout, messages on stderr. Never: imports a command that was not typed, so that
+`argosy --help` is fast.
 """
 
 from __future__ import annotations
@@ -28,82 +28,82 @@ if TYPE_CHECKING:
     from argosy.features.argocd_cli.named_server import NamedServer
 
 
-COLLECTED = (10_000, 20, 20)  # the usual would look for cycles dozens of times during imports, and find none
-PASSED_ON = ("kubectl", "oc")  # whose words are not ours
-LARGE = "app"  # the group of many verbs
+COLLECTED = (10_000, 20, 20)  # the default thresholds would collect dozens of times during imports, and find nothing
+PASSED_ON = ("kubectl", "oc")  # their arguments are passed on
+LARGE = "app"  # the group with many subcommands
 OVERVIEW = """\
 argosy takes models and notebooks from Git to Kubernetes, and speaks Argo CD's language.
 
 Try it:
-  argosy demo                          a whole delivery: Git, a cluster, three environments of a model
-  argosy app list                      in a second terminal: what is delivered, and why it is not as it should be
-  argosy sandbox start                 a Kubernetes API on this machine, nothing else needed
-  kubectl --kubeconfig … get ns        the line that start prints, with the path filled in
-  argosy sandbox status                is it running, and where
-  argosy health test model.yaml        how an object is judged, and by which rule
+  argosy demo                          a complete setup: Git, a cluster, a model in three environments
+  argosy app list                      in a second terminal: Applications, their status and its reason
+  argosy sandbox start                 a Kubernetes API server on this machine, without dependencies
+  kubectl --kubeconfig … get ns        as printed by start, with the path filled in
+  argosy sandbox status                show whether it is running, and its URL
+  argosy health test model.yaml        show the health of an object, and the rule that decides it
 
 Commands:
-  account    accounts, their tokens and passwords, and what they may
-  admin      the first password of admin
-  align      the smallest changes in Git that make Applications Synced, proven
+  account    manage accounts, their tokens, passwords and permissions
+  admin      print the initial admin password
+  align      find the smallest changes in Git that make Applications Synced, with proof
   app        list, sync, compare and change Applications
-  check      find what is wrong in Git, before anything is deployed
-  cluster    add, list, rotate and remove clusters that Applications go to
-  controller deliver the Applications of a cluster
-  demo       a whole delivery on this machine: Git, cluster, engine, a model
-  doctor     what is wrong with an installation and its Applications, why, and what helps
-  explain    why an object, a field or an Application is as it is, or what a rule means
-  generate   print manifests that hold up a sync, and settings for notifications
+  check      find problems in Git before anything is deployed
+  cluster    add, list, rotate and remove destination clusters
+  controller run the application controller of a cluster
+  demo       run a complete setup on this machine: Git, cluster, controller, a model
+  doctor     find problems of an installation and its Applications, with causes and fixes
+  explain    explain the state of an object, a field or an Application, or a rule
+  generate   generate manifests of sync gates, and settings for notifications
   health     list, test, lint and compare health checks
-  init       make a repository with a model, three environments and checks
-  install    run argosy itself in a cluster; uninstall: take it out again
-  kubectl    kubectl, and a small one where there is none; oc: the same with its own verbs
-  model      list, ask, probe and restart served models
-  notebook   run, judge and compare notebooks; list, follow and repeat notebook jobs
-  notifications  list, try and trace messages about Applications and notebooks
-  open       the page of what runs on this machine, in a browser
-  preview    what a branch would change, before it is merged
+  init       create a repository with a model, three environments and checks
+  install    install argosy in a cluster; uninstall: remove it
+  kubectl    run kubectl, or a built-in subset if it is missing; oc: the same for oc
+  model      list, query, probe and restart served models
+  notebook   run, validate and compare notebooks; list, follow and rerun notebook jobs
+  notifications  list, test and trace notifications about Applications and notebooks
+  open       open the web page of a running instance in a browser
+  preview    show what a branch would change, before it is merged
   proj       list and change projects
-  promote    take a release from one environment to the next, through gates
+  promote    promote a release to the next environment, through gates
   render     print the manifests of folders and Applications
-  sandbox    start, stop and fill the embedded cluster
-  serve      the page and the REST API of a cluster
-  setup      environments, permissions and Applications for an Argo CD
-  trace      which commit, notebook run and file a served model comes from
-  version    this version, and what is simulated
+  sandbox    start, stop and populate the embedded cluster
+  serve      serve the web page and the REST API of a cluster
+  setup      create environments, permissions and Applications for an Argo CD
+  trace      show the commit, notebook run and file that a served model comes from
+  version    print the version, and what is simulated
 
 Run `argosy COMMAND --help` for its flags and examples.
 """
 
 
 class RootParser(Parser):
-    """The parser above all commands."""
+    """Parser of the top-level command."""
 
     def name_command(self) -> str:
-        """Return the command that was meant: this parser reports what no other understood, whatever came first."""
+        """Return the typed command: this parser also reports errors that no subparser understood."""
         words = list(itertools.takewhile(lambda word: not word.startswith("-"), sys.argv[1:]))
         return " ".join(["argosy", *words]) if words and words[0] in COMMANDS else self.prog
 
     def suggest(self, word: str) -> str:
-        """Name argocd's commands, or a verb of the large group: people leave `app` out."""
+        """Suggest the argocd mode, or a subcommand of `app`, which people often omit."""
         if sys.argv[1:2] != [word]:
             return ""
         if word == ARGOCD:
-            return f"; its commands are typed as: argosy {COMPAT} {' '.join(sys.argv[2:]) or 'app list'}"
-        from argosy.features.applications.cli import MODULES  # late: it is for mistakes
+            return f"; run argocd commands as: argosy {COMPAT} {' '.join(sys.argv[2:]) or 'app list'}"
+        from argosy.features.applications.cli import MODULES  # late: only needed for errors
 
         return f"; did you mean 'argosy {LARGE} {word}'?" if any(word in verbs for verbs in MODULES.values()) else ""
 
 
 def main(argv: Sequence[str] | None = None, *, program: str = "") -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if argv is None:  # a process of its own
+    if argv is None:  # run as a process, not from tests
         gc.set_threshold(*COLLECTED)
     _prepare_streams()
     code = DONE
     try:
         if os.path.basename(program or sys.argv[0]) == ARGOCD or COMPAT in arguments:
-            from argosy.features.argocd_cli import cli  # late: it is for those who type argocd
+            from argosy.features.argocd_cli import cli  # late: only for argocd commands
 
             code = cli.answer([word for word in arguments if word != COMPAT], _answer)
         elif argv is None:
@@ -111,7 +111,7 @@ def main(argv: Sequence[str] | None = None, *, program: str = "") -> int:
 
             with closed_on_sigterm():
                 code = copy_context().run(_answer, arguments)
-        else:  # several commands in one process: what one remembers is not for the next
+        else:  # several commands in one process do not share context variables
             code = copy_context().run(_answer, arguments)
         sys.stdout.flush()
     except Unread as gone:
@@ -120,21 +120,21 @@ def main(argv: Sequence[str] | None = None, *, program: str = "") -> int:
     except BrokenPipeError:
         _silence()
     if argv is None:
-        gc.freeze()  # else the end of the process looks at everything once more
+        gc.freeze()  # skips the collection at process exit
     return code
 
 
 def _prepare_streams() -> None:
-    """A stream that was closed before the start is None; what is told there is lost, and ends nothing."""
+    """Replace streams that were closed before the start, so that printing does not fail."""
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a terminal that lacks a character must not end a command
+            stream.reconfigure(errors="backslashreplace")  # an unsupported character must not end a command
 
 
 def _silence() -> None:
-    """Nobody reads any more; what is left in buffers must not raise again at the end."""
+    """Discard buffered output of closed pipes, so that it does not raise again at exit."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -143,7 +143,7 @@ def _silence() -> None:
 
 
 def _answer(arguments: list[str], *, is_compat: bool = False, server: NamedServer | None = None) -> int:
-    """`server` is the one that `argocd --server` names; None: the cluster is asked directly."""
+    """Run a command. `server`: value of `argocd --server`; None: use the cluster directly."""
     if not arguments or arguments in (["help"], ["--help"], ["-h"]):
         print(OVERVIEW, end="")
         return DONE
@@ -154,7 +154,7 @@ def _answer(arguments: list[str], *, is_compat: bool = False, server: NamedServe
             if refusal := find_invalid_mode():
                 raise UserError(refusal)
         if arguments[0].startswith("-") and not is_compat:
-            # late: most commands begin with their name
+            # late: most commands start with their name
             from argosy.cli.leading_flags import drop_flags_without_cluster, move_leading_flags
 
             command, *verbs = move_leading_flags(arguments)
@@ -163,26 +163,26 @@ def _answer(arguments: list[str], *, is_compat: bool = False, server: NamedServe
             if arguments[0].startswith("-"):
                 arguments = move_leading_flags(arguments)
         if arguments[0] in PASSED_ON and not is_compat and arguments[1:2] not in (["--help"], ["-h"]):
-            from argosy.features.kubectl import cli as kubectl  # late: it is for those who type it
+            from argosy.features.kubectl import cli as kubectl  # late: only for kubectl commands
 
             return kubectl.answer(arguments[0], arguments[1:])
         return _run(arguments, is_compat=is_compat, server=server)
     except KeyboardInterrupt:
-        print("argosy: interrupted; what is done stays, the same command goes on from there", file=sys.stderr)
+        print("argosy: interrupted; completed steps are kept, run the same command to continue", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
         raise
     except ArgosyError as error:
         return failed(error)
-    except OSError as error:  # a full disk, a file that may not be read
+    except OSError as error:  # a full disk, an unreadable file
         what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        return failed(UserError(f"{what}; check the path, its permissions and the space on the disk"))
+        return failed(UserError(f"{what}; check the path, its permissions and the free disk space"))
 
 
 def command_line(*names: str, typed: str = "") -> Parser:
-    """Build the parser of all commands, or of those that are named, by command or by module.
+    """Build the parser of all commands, or of the named ones, by command or by module.
 
-    `typed` is the verb after the command: a command with many verbs builds only that one.
+    `typed`: the subcommand; a command with many subcommands builds only that one.
     """
     parser = RootParser(
         prog="argosy", add_help=True, description=OVERVIEW, formatter_class=argparse.RawTextHelpFormatter
@@ -207,13 +207,13 @@ def _run(arguments: list[str], *, is_compat: bool, server: NamedServer | None = 
         arguments = spelled(parser, arguments)
     chosen, left = parser.parse_known_args(arguments)
     if left:
-        from argosy.cli.flag_suggestions import meant  # late: it is for mistakes
+        from argosy.cli.flag_suggestions import meant  # late: only needed for errors
 
         parser.error(f"unrecognized arguments: {' '.join(left)}{meant(parser, arguments, left)}")
     chosen.compat, chosen.is_direct = is_compat, server is None
     if server is not None and server.address and arguments[0] != "logout":
         from argosy.features.argocd_cli.named_server import (
-            check_server,  # late: it is for those who type argocd --server
+            check_server,  # late: only for argocd --server
         )
 
         check_server(chosen, server)

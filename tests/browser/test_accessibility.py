@@ -167,7 +167,6 @@ def press_until(page: Any, word: str) -> None:
     raise AssertionError(f"no way to {word} by the keyboard")
 
 
-
 # -- where there is nothing yet --
 
 
@@ -198,5 +197,5 @@ def test_who_may_see_nothing_is_told_nothing(open_page: Opens, bare: World, axe:
     page.expected += ["404 (Not Found)"]
     page.context.add_cookies(bare.cookies("bob"))
     page.goto(f"{bare.url}/apps/argocd/secret-plans")
-    assert "or it is not yours to see" in page.inner_text("main")
+    assert "or you do not have permission to see it" in page.inner_text("main")
     axe(page)

@@ -71,7 +71,7 @@ def test_a_row_is_refreshed_where_it_stands(page: Any) -> None:
     row(page, "docs").locator("summary").click()
     row(page, "docs").get_by_role("button", name="REFRESH").click()
     page.wait_for_url("**/apps?said=refreshed")
-    assert "Refresh asked for" in page.inner_text("#said")
+    assert "Refresh requested" in page.inner_text("#said")
 
 
 def test_filters_are_in_the_address_and_can_be_taken_away(page: Any) -> None:
@@ -150,7 +150,7 @@ def test_several_are_synced_after_a_plan(page: Any, site: World) -> None:
     assert "another operation is already in progress" in page.inner_text("main")
     page.get_by_role("button", name="SYNC 2").click()
     page.wait_for_url("**/apps?said=synced-many**")
-    assert "Syncs have begun" in page.inner_text("#said")
+    assert "Syncs started" in page.inner_text("#said")
     site.do(lambda room: room.until_synced(name="bulk-one"))
     page.wait_for_selector("#a-argocd-bulk-one:has-text('Synced')")
 

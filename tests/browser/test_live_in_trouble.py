@@ -76,8 +76,8 @@ def test_who_comes_back_too_late_is_told_so_and_asks_no_more(site: World, open_p
 def test_a_page_whose_application_is_deleted_says_so_in_plain_words(site: World, open_page: OpenPage) -> None:
     page = opened(site, open_page)
     site.do(_deleted)
-    expect(page.locator("#gone")).to_contain_text("no longer there")
-    expect(page.locator("#says")).to_contain_text("no longer there")
+    expect(page.locator("#gone")).to_contain_text("was deleted")
+    expect(page.locator("#says")).to_contain_text("was deleted")
     assert page.is_hidden("#signed-out")
     page.get_by_role("link", name="All applications").click()
     page.wait_for_url("**/apps")

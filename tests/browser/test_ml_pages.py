@@ -76,7 +76,7 @@ def test_a_probe_tells_what_each_health_path_said(visit: Callable[..., Any]) -> 
 def test_a_restart_is_a_new_rollout(visit: Callable[..., Any], site: MachinesWorld) -> None:
     page = visit("/models/ml/fraud")
     page.get_by_role("button", name="Restart").click()
-    expect(page.locator("#said")).to_contain_text("Restart has begun")
+    expect(page.locator("#said")).to_contain_text("Restart started")
     live = site.run(site.cluster.get(ResourceKey("apps", "Deployment", "ml", "fraud-predictor")))
     assert "kubectl.kubernetes.io/restartedAt" in live["spec"]["template"]["metadata"]["annotations"]
 
@@ -92,7 +92,7 @@ def test_what_somebody_may_not_see_is_nowhere(visit: Callable[..., Any]) -> None
     assert "No model is served here" in page.locator("main").inner_text()
     page.expected.append("404")
     page.goto(page.url + "/ml/fraud")
-    assert "nothing here" in page.title()
+    assert "Not found" in page.title()
 
 
 def test_a_model_that_fails_shows_it_in_two_windows_at_once(visit: Callable[..., Any], site: MachinesWorld) -> None:
@@ -151,7 +151,7 @@ def test_the_strip_leads_to_the_cell(visit: Callable[..., Any]) -> None:
 def test_another_run_can_be_asked_for(visit: Callable[..., Any], site: MachinesWorld) -> None:
     page = visit("/notebooks/ml/train")
     page.get_by_role("button", name="Run again").click()
-    expect(page.locator("#said")).to_contain_text("runs once more")
+    expect(page.locator("#said")).to_contain_text("New run requested")
     live = site.run(site.cluster.get(ResourceKey("mlops.mlops.dev", "NotebookValidationJob", "ml", "train")))
     assert live["metadata"]["annotations"]["mlops.dev/re-run"]
 

@@ -179,7 +179,7 @@ def test_who_may_only_look_at_settings_cannot_change_them(visit: Callable[..., A
     page.get_by_text("Add a repository").click()
     page.get_by_label("Address").fill("https://example.com/x.git")
     page.get_by_role("button", name="Add").click()
-    expect(page).to_have_title(re.compile("nothing here"))
+    expect(page).to_have_title(re.compile("Not found"))
     page.goto(site.url + "/no/such/page")  # who is signed in is not asked to sign in
     assert page.get_by_role("link", name="All applications").count() and not page.get_by_text("Sign in").count()
     labels = {"argocd.argoproj.io/secret-type": "repository"}

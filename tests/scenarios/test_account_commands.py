@@ -108,7 +108,9 @@ async def test_the_first_password_is_told_and_a_new_one_is_read_from_stdin(
     assert (await scene.argosy("account", "update-password")).out == "Password updated\n"
     assert await (await server(scene)).login("admin", "another one!")
     monkeypatch.setattr("sys.stdin", io.StringIO("short\n"))
-    assert "does not fit" in (await scene.argosy("account", "update-password", "--account", "ann")).err
+    assert (
+        "does not match passwordPattern" in (await scene.argosy("account", "update-password", "--account", "ann")).err
+    )
 
 
 async def test_argocd_knows_the_same_commands(scene: Scene) -> None:

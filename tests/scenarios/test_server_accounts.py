@@ -194,7 +194,7 @@ async def test_a_token_cannot_create_one_with_more_rights(world: World) -> None:
     key = (await create(world, session, f"{ACCOUNT}/dan/token", id="key")).json()["token"]
     for path in (f"{ACCOUNT}/ann/token", ROLE, ROLE.replace("/ci/", "/deployer/")):
         refused = await create(world, key, path)
-        assert refused.code == 403 and "more rights than its own" in refused.json()["message"], path
+        assert refused.code == 403 and "more permissions than its own" in refused.json()["message"], path
     assert (await create(world, key, f"{ACCOUNT}/bob/token", id="by-key")).code == 200, "bob has no rights at all"
     ann = await token(world, "ann")
     for path in ("dan/token/key", "bob/token/by-key", "ann/token/by-session"):
@@ -215,7 +215,7 @@ async def test_the_token_of_a_role_creates_only_tokens_of_that_role(world: World
     key = (await create(world, session, ROLE, id="ci-key", expiresIn=600)).json()["token"]
     await world.until(lambda: bool(world.site.identities.standing.role_tokens("team", "ci")))
     refused = await create(world, key, ROLE.replace("/ci/", "/deployer/"), expiresIn=60)
-    assert refused.code == 403 and "more rights than its own" in refused.json()["message"]
+    assert refused.code == 403 and "more permissions than its own" in refused.json()["message"]
     assert (await create(world, key, ROLE, expiresIn=6000)).code == 403
     child = (await create(world, key, ROLE, id="ci-child", expiresIn=60)).json()["token"]
     await world.until(lambda: len(world.site.identities.standing.role_tokens("team", "ci") or ()) == 2)

@@ -1,1 +1,1 @@
-"""The command line: one module for each group of commands, and what they share. Knows no feature of its own."""
+"""Command line: parts that all commands share. Knows no feature."""

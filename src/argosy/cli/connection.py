@@ -1,6 +1,6 @@
-"""Desks of the cluster that a command is about, open until the end.
+"""Opens the application service of the cluster that a command uses.
 
-In: flags that choose a cluster. Out: desks. Never: asks more of a cluster than where its settings are.
+In: flags that choose a cluster. Out: open services. Never: reads more from a cluster than the location of its settings.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ async def open_desk(options: TargetOptions, namespace: str = "") -> AsyncIterato
 
 @asynccontextmanager
 async def opened(connection: Connection) -> AsyncIterator[Cluster]:
-    """Any cluster that somebody knows how to reach, until the end."""
+    """Open any cluster by its connection."""
     from argosy.kube.client.http import connect
 
     cluster = await connect(connection)
@@ -41,7 +41,7 @@ async def opened(connection: Connection) -> AsyncIterator[Cluster]:
 
 
 def of_context(context: str, kubeconfig: Path | None) -> Connection:
-    """How to reach a cluster that a kubeconfig tells of."""
+    """Load the connection of a kubeconfig context."""
     from argosy.kube.client.kubeconfig import load_kubeconfig
 
     return load_kubeconfig([kubeconfig] if kubeconfig else None, context)
@@ -52,7 +52,7 @@ def opening(options: TargetOptions) -> Opening:
 
 
 def demo_repository(options: TargetOptions) -> Path | None:
-    """Return the repository of the demo that the options choose, or None if they choose another cluster."""
+    """Return the repository of the demo that the options choose; None if they choose another cluster."""
     if options.data_dir is not None:
         run = DataFolder(options.data_dir).running()
     else:

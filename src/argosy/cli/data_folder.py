@@ -1,4 +1,4 @@
-"""A data folder: where everything of one sandbox is, who has it open, and how to reach it while it runs.
+"""Data folder of a sandbox: its files, its lock, and how to reach the sandbox while it runs.
 
 Never: two owners of one folder; a file with a secret that others may read.
 """
@@ -25,7 +25,7 @@ DEFAULT_NAME = "sandbox"
 DEMO_NAME = "demo"
 CURRENT = "current.json"
 STOP_SECONDS = 10.0
-# All that a sandbox ever makes in its folder. The lock is kept: whoever holds it may be removing the rest.
+# All files that a sandbox creates in its folder. The lock is kept: its owner may be removing the rest.
 OWN = frozenset(["run.json", "kubeconfig", "tls", "secret.key", "logs", "bin"])
 OWN |= {"repositories", "mirrors", "volumes", "runs", "notebooks", "page"}
 OWN_DATABASE = "argosy.db"
@@ -37,7 +37,7 @@ def state_home() -> Path:
 
 @dataclass(frozen=True)
 class Run:
-    """What runs in a folder, as the folder tells of it."""
+    """The instance that runs in a folder, as stored in run.json."""
 
     pid: int
     api: str
@@ -45,11 +45,11 @@ class Run:
     data_dir: str
     ephemeral: bool = False
     rbac: bool = False
-    context: str = ""  # where the kubeconfig has others too
-    name: str = DEFAULT_NAME  # what runs: a sandbox, or a demo in one
-    repository: str = ""  # where users push to, where there is one
-    addons: str = ""  # as they were asked for
-    url: str = ""  # of the page, where there is one
+    context: str = ""  # if the kubeconfig has other contexts too
+    name: str = DEFAULT_NAME  # sandbox or demo
+    repository: str = ""  # Git repository that users push to, if any
+    addons: str = ""  # as given on the command line
+    url: str = ""  # of the web page, if any
 
 
 class DataFolder:
@@ -66,20 +66,20 @@ class DataFolder:
 
     @contextlib.contextmanager
     def owned(self) -> Iterator[None]:
-        """Holds the folder for this process; a second owner is refused at once."""
+        """Lock the folder for this process; a second owner is refused at once."""
         if foreign := self._foreign():
-            message = f"holds files that are not a sandbox's ({foreign}); choose an empty folder with --data-dir"
+            message = f"contains files that are not a sandbox's ({foreign}); choose an empty folder with --data-dir"
             raise UserError(message, where=str(self.root))
         handle = self._lock_folder()
         try:
-            self.forget_run()  # a run that was killed left its pid, which may be another program's by now
+            self.forget_run()  # a killed run left its pid, which may belong to another program by now
             yield
         finally:
             self.forget_run()
             os.close(handle)
 
     def _lock_folder(self) -> int:
-        """Make the folder and lock it. A lock file that `remove_if_empty` unlinked meanwhile locks nothing."""
+        """Create and lock the folder. A lock file that `remove_if_empty` deleted meanwhile locks nothing."""
         while True:
             try:
                 self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -96,9 +96,9 @@ class DataFolder:
             os.close(handle)
 
     def remove_if_empty(self, *, was_stopped: bool = False) -> None:
-        """Remove what a sandbox left, if that is nothing but its lock and empty folders of its own.
+        """Remove the folder's contents if they are only the lock and empty folders of a sandbox.
 
-        Outside the state folder this needs a sandbox that was stopped, and the folder itself stays: the user named it.
+        Outside the state folder this requires a stopped sandbox, and keeps the folder itself: the user named it.
         """
         is_ours = state_home().resolve() in self.root.resolve().parents
         if not (was_stopped or is_ours) or not self._is_empty():
@@ -113,10 +113,10 @@ class DataFolder:
             if is_ours:
                 self.root.rmdir()
             if is_ours and self.root.parent == state_home():
-                state_home().rmdir()  # fails, and stays, while it holds something
+                state_home().rmdir()  # fails if it is not empty
 
     def _is_empty(self) -> bool:
-        """True if the folder holds the lock, which is an empty file, and nothing else but empty folders of ours."""
+        """True if the folder contains only the lock, which is an empty file, and empty folders of a sandbox."""
         try:
             lock = self.lock.lstat()
             names = [name for name in os.listdir(self.root) if name != self.lock.name]
@@ -143,14 +143,14 @@ class DataFolder:
             return True
         return False
 
-    # -- what runs -----------------------------------------------------------------------------------------------
+    # -- running instance ----------------------------------------------------------------------------------------
 
     def write_run(self, run: Run) -> None:
         write_text(self.run_file, json.dumps(asdict(run)))
         _write_current([run, *(each for each in _known_runs() if each.data_dir != run.data_dir)])
 
     def forget_run(self) -> None:
-        """Nothing runs here. Where it ran is kept: its port is offered again next time."""
+        """Mark the run as ended. Its address is kept: the next run uses the same port if possible."""
         run = self._read_run()
         if run is None or not run.pid:
             return
@@ -159,7 +159,7 @@ class DataFolder:
             _write_current([each for each in _known_runs() if each.data_dir != run.data_dir])
 
     def running(self) -> Run | None:
-        """The sandbox that has this folder open now, if it is ready."""
+        """Return the instance that has this folder locked, if it is ready."""
         run = self._read_run()
         return run if run and run.pid and self.is_owned() else None
 
@@ -167,54 +167,54 @@ class DataFolder:
         with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):
             known = {each.name for each in fields(Run)}
             said = json.loads(self.run_file.read_text())
-            return Run(**{name: value for name, value in said.items() if name in known})  # a newer argosy says more
+            return Run(**{name: value for name, value in said.items() if name in known})  # written by a newer argosy
         return None
 
     def last_addons(self) -> str:
-        """What ran in it last; empty: nothing did."""
+        """Return the add-ons of the last run; "" if there was none."""
         run = self._read_run()
         return run.addons if run else ""
 
     def last_rbac(self) -> bool:
-        """A sandbox that enforced RBAC goes on enforcing it: nobody gains rights by a restart."""
+        """True if the last run enforced RBAC: a restart must not turn it off."""
         run = self._read_run()
         return run is not None and run.rbac
 
     def last_port(self) -> int:
-        """The port of the last run, so that a kubeconfig which somebody copied goes on working."""
+        """Return the port of the last run, so that copied kubeconfigs keep working."""
         run = self._read_run()
         port = run.api.rpartition(":")[2] if run else ""
         return int(port) if port.isdigit() else 0
 
     def stop(self) -> bool:
-        """Ends the sandbox here and waits until it has; False if none ran."""
+        """Stop the sandbox of this folder and wait for its end; False if none ran."""
         run = self.running()
         if run is None:
             return False
         try:
             os.kill(run.pid, signal.SIGTERM)
         except ProcessLookupError:
-            pass  # it ended by itself
+            pass  # it already ended
         except PermissionError as error:
-            message = f"pid {run.pid} belongs to another user; ask its owner, or use sudo"
+            message = f"pid {run.pid} belongs to another user; ask that user to stop it, or use sudo"
             raise UserError(message, where=str(self.root)) from error
         deadline = time.monotonic() + STOP_SECONDS
         while self.is_owned():
             if time.monotonic() > deadline:
-                message = f"pid {run.pid} has not ended after {STOP_SECONDS:.0f} s; look at it, or kill -9 {run.pid}"
-                raise TransientError(f"{self.root}: {message}; nothing acknowledged is lost")
+                message = f"pid {run.pid} did not stop within {STOP_SECONDS:.0f} s; run: kill -9 {run.pid}"
+                raise TransientError(f"{self.root}: {message}; acknowledged writes are not lost")
             time.sleep(0.02)
         return True
 
     def _foreign(self) -> str:
-        """The first file here that is not ours, where nothing here says that a sandbox lives in this folder."""
+        """Return the first foreign file, unless the folder already contains a sandbox."""
         if self.database.exists() or self.tls.exists() or not self.root.is_dir():
             return ""
         names = sorted(entry.name for entry in self.root.iterdir())
         return next((name for name in names if name != self.lock.name and not _is_own(name)), "")
 
     def clear(self) -> None:
-        """Removes what a sandbox made here, and nothing else. The caller owns the folder."""
+        """Remove files that a sandbox created, and nothing else. The caller owns the folder."""
         for entry in self.root.iterdir():
             if not _is_own(entry.name):
                 continue
@@ -224,7 +224,7 @@ class DataFolder:
                 entry.unlink()
 
     def status(self) -> dict[str, Any]:
-        """The shape that `-o json` promises."""
+        """Return the status document of `-o json`."""
         run = self.running()
         return {
             "apiVersion": "cli.argosy.dev/v1",
@@ -251,7 +251,7 @@ def _holds_only_folders(path: Path) -> bool:
 
 
 def running_folders() -> list[DataFolder]:
-    """All that run and are known here: the usual sandbox, then the others, the one that was started last first."""
+    """List folders of running instances: the default sandbox, then the others, latest first."""
     places = [state_home() / DEFAULT_NAME, *_known_places(), state_home() / DEMO_NAME]
     folders = [DataFolder(place) for place in dict.fromkeys(places)]
     return [folder for folder in folders if folder.running()]
@@ -269,7 +269,7 @@ def _known_runs() -> list[Run]:
 
 
 def _write_current(runs: list[Run]) -> None:
-    """The first is the one that commands go to; when it ends, the next one is."""
+    """Write the list of running instances. Commands use the first; when it ends, the next."""
     file = state_home() / CURRENT
     if not runs:
         file.unlink(missing_ok=True)
@@ -279,7 +279,7 @@ def _write_current(runs: list[Run]) -> None:
 
 
 def _locked(handle: int) -> bool:
-    """Tries for a moment: who only looks whether the folder is owned holds it shared while looking."""
+    """Try for a moment: a process that only checks ownership holds a shared lock meanwhile."""
     for pause in (0.0, 0.01, 0.03, 0.06, 0.1):
         time.sleep(pause)
         with contextlib.suppress(OSError):
@@ -289,7 +289,7 @@ def _locked(handle: int) -> bool:
 
 
 def write_text(file: Path, text: str) -> None:
-    """Whole or not at all, and for the owner's eyes only. A link stays a link: what it leads to is written."""
+    """Write a file atomically and privately. A symbolic link is followed."""
     file = file.resolve()
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     write_private(file, text.encode())

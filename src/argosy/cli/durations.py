@@ -1,6 +1,6 @@
-"""Seconds, as flags take them.
+"""Parses durations in seconds, for flags.
 
-In: what was typed. Out: a number. Never: less than none, nor so many that a clock cannot count them.
+In: text. Out: a number. Never: a negative number, or one too large for a clock.
 """
 
 from __future__ import annotations
@@ -13,4 +13,4 @@ def seconds(text: str) -> float:
     return found
 
 
-seconds.__name__ = "number of seconds"  # what argparse calls it where it is none
+seconds.__name__ = "number of seconds"  # name in argparse's error messages

@@ -1,6 +1,6 @@
-"""Edits a value as YAML in the editor of the person at the terminal.
+"""Edits a value as YAML in the user's editor.
 
-In: a name and a value. Out: the edited value. Never: loses a text that was refused: it stays in a file.
+In: a name and a value. Out: the edited value. Never: loses rejected text; it stays in a file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ USUAL_EDITOR: Final = "vi"
 
 
 class edited:
-    """A text as somebody edited it. What is refused stays in a file, so that nobody types it twice."""
+    """Context manager that returns the edited value. After an error, the text is kept in a file."""
 
     def __init__(self, name: str, content: Any) -> None:
         self._name, self._content = name, content
@@ -42,7 +42,7 @@ class edited:
         if error is None:
             self._file.unlink(missing_ok=True)
         else:
-            talk(f"what was edited is kept in {self._file}")
+            talk(f"the edited text is kept in {self._file}")
 
 
 def _run_editor(file: Path) -> None:
@@ -50,7 +50,7 @@ def _run_editor(file: Path) -> None:
     try:
         done = subprocess.run([*words, str(file)], check=False)
     except OSError as error:
-        told = "set EDITOR to one that is here, or use argosy app patch"
-        raise UserError(f"the editor {words[0]!r} cannot be started: {error.strerror}; {told}") from error
+        told = "set EDITOR to an installed editor, or use argosy app patch"
+        raise UserError(f"cannot start editor {words[0]!r}: {error.strerror}; {told}") from error
     if done.returncode:
-        raise UserError(f"the editor {words[0]!r} ended with code {done.returncode}; nothing was changed")
+        raise UserError(f"editor {words[0]!r} exited with code {done.returncode}; nothing was changed")

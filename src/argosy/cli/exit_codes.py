@@ -1,4 +1,4 @@
-"""Exit codes, as docs/reference/exit-codes.md lists them. In: an error. Out: its code. Never: another one."""
+"""Exit codes, as in docs/reference/exit-codes.md. In: an error. Out: its code. Never: another code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The flag that was meant. In: words that no command knows. Out: the nearest flag. Never: acts on a guess."""
+"""Suggests flags for unknown ones. In: unknown arguments. Out: the closest flag. Never: acts on a guess."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import difflib
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-HABITS: Final = {  # what people type who come from helm, kubectl, kustomize and git
+HABITS: Final = {  # flags of helm, kubectl, kustomize and git
     "--set": ("--helm-set",),
     "--set-string": ("--helm-set-string",),
     "--set-file": ("--helm-set-file",),
@@ -28,14 +28,14 @@ HABITS: Final = {  # what people type who come from helm, kubectl, kustomize and
     "--ext-str": ("--jsonnet-ext-var-str",),
 }
 
-VERBS: Final[dict[tuple[str, ...], str]] = {  # flags that are a verb of their own here
+VERBS: Final[dict[tuple[str, ...], str]] = {  # flags that are a separate command here
     ("promote", "run", "--dry-run"): "argosy promote plan",
     ("promote", "rollback", "--dry-run"): "argosy promote plan RELEASE",
 }
 
 
 def meant(parser: argparse.ArgumentParser, arguments: Sequence[str], left: Sequence[str]) -> str:
-    """The flag that was meant by the first that is not known: by habit from other commands, or by its letters."""
+    """Suggest a flag for the first unknown one: a flag of another tool with the same meaning, or a similar name."""
     typed = next((word.partition("=")[0] for word in left if word.startswith("-")), "")
     if verb := VERBS.get((*arguments[:2], typed)):
         return f"; did you mean {verb}?"
@@ -47,7 +47,7 @@ def meant(parser: argparse.ArgumentParser, arguments: Sequence[str], left: Seque
 
 
 def _flags(parser: argparse.ArgumentParser, words: Iterator[str]) -> Iterator[str]:
-    """Those of the command that the words lead to."""
+    """Yield the flags of the command that the words select."""
     for action in parser._actions:
         yield from action.option_strings
         if isinstance(action, argparse._SubParsersAction):

@@ -1,7 +1,7 @@
-"""Flags before the command, as kubectl takes them: `argosy --context prod app list`.
+"""Flags before the command, as in kubectl: `argosy --context prod app list`.
 
-In: words that begin with a flag. Out: the same words with the command first. Never: moves a flag that would mean
-something else behind the command.
+In: arguments that start with a flag. Out: the same arguments with the command first. Never: moves a flag that would
+mean something else after the command.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from typing import Final
 from argosy.errors import UserError
 
 WITH_VALUE: Final = frozenset({"--context", "--kubeconfig", "--data-dir", "-n", "--namespace"})
-WRITES_KUBECONFIG: Final = ("sandbox", "demo")  # where --kubeconfig is a file to write, not the one that chooses
-LOCAL: Final = (*WRITES_KUBECONFIG, "open")  # these act on this machine: a cluster that is named would not be meant
+WRITES_KUBECONFIG: Final = ("sandbox", "demo")  # where --kubeconfig is the file to write
+LOCAL: Final = (*WRITES_KUBECONFIG, "open")  # act on this machine only; a chosen cluster would be ignored
 CHOOSES_CLUSTER: Final = frozenset({"--context", "--kubeconfig", "--data-dir"})
 PASSED_ON: Final = ("kubectl", "oc")
 OWN: Final = ("-h", "--help", "--version")
 
 
 def move_leading_flags(words: Sequence[str]) -> list[str]:
-    """Put the flags that choose a cluster or a namespace behind the command; a UserError says which may not lead."""
+    """Move flags that choose a cluster or namespace after the command. Raises UserError for other flags."""
     flags, rest = _split(words)
     if not flags:
         return list(words)
     flags = drop_overridden(flags, rest)
     if not rest:
-        raise UserError(f"{shlex.join(words)} is given, and no command; add one, such as: argosy app list")
+        raise UserError(f"no command after {shlex.join(words)}; add one, such as: argosy app list")
     command, names = rest[0], [flag.partition("=")[0] for flag in flags]
     if command in WRITES_KUBECONFIG and "--kubeconfig" in names:
-        own = "put the flag behind the command if this file is to be written, else leave it out"
-        raise UserError(f"--kubeconfig before the command chooses a cluster, and argosy {command} needs none; {own}")
+        own = "put the flag after the command to write this file, else leave it out"
+        raise UserError(f"--kubeconfig before the command chooses a cluster, but argosy {command} uses none; {own}")
     if command in PASSED_ON:
         return [command, *flags, *rest[1:]]
     end = rest.index("--") if "--" in rest else len(rest)
@@ -40,7 +40,7 @@ def move_leading_flags(words: Sequence[str]) -> list[str]:
 
 
 def drop_flags_without_cluster(words: Sequence[str], parser: argparse.ArgumentParser) -> list[str]:
-    """Leave out leading flags that a command which asks no cluster does not have: there they make no difference."""
+    """Drop leading flags that the command lacks, if it does not use a cluster: they make no difference there."""
     flags, rest = _split(words)
     known = _options_of(parser, rest)
     if not flags or not rest or rest[0] in (*LOCAL, *PASSED_ON) or known & CHOOSES_CLUSTER:
@@ -56,7 +56,7 @@ def drop_flags_without_cluster(words: Sequence[str], parser: argparse.ArgumentPa
 
 
 def _options_of(parser: argparse.ArgumentParser, words: Sequence[str]) -> set[str]:
-    """The flags of the command that the words name."""
+    """Return the flags of the command that the words name."""
     for word in words:
         groups = [each for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
         if not groups:
@@ -66,7 +66,7 @@ def _options_of(parser: argparse.ArgumentParser, words: Sequence[str]) -> set[st
 
 
 def drop_overridden(flags: Sequence[str], rest: Sequence[str]) -> list[str]:
-    """Leave out leading flags that stand again behind the command: as for kubectl, the last one holds."""
+    """Drop leading flags that are repeated after the command: as in kubectl, the last one wins."""
     later = {_full_name(word) for word in rest[: rest.index("--") if "--" in rest else len(rest)]}
     kept: list[str] = []
     place = 0
@@ -79,7 +79,7 @@ def drop_overridden(flags: Sequence[str], rest: Sequence[str]) -> list[str]:
 
 
 def _full_name(word: str) -> str:
-    """The flag of a word in its long spelling; `-nml` is `-n ml`."""
+    """Return the long name of a flag; `-nml` is `-n ml`."""
     name = word.partition("=")[0]
     return "--namespace" if word.startswith("-n") else name
 
@@ -92,7 +92,7 @@ def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
         if name in OWN:
             break
         if name not in WITH_VALUE:
-            advice = "put it behind the command and its verb, such as: argosy app list --help"
-            raise UserError(f"{name} stands before the command; {advice}")
+            advice = "put it after the command, such as: argosy app list --help"
+            raise UserError(f"{name} is not allowed before the command; {advice}")
         place += 1 if has_value else 2
     return list(words[:place]), list(words[place:])

@@ -1,4 +1,4 @@
-"""Output of commands: data and lines on stdout, progress and warnings on stderr. In: values. Out: nothing."""
+"""Prints output of commands: data and lines on stdout, progress and warnings on stderr."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from argosy.cli.tables import plain
 
 
 def print_data(data: dict[str, Any], form: str, *, named: bool = True) -> None:
-    """One object, as JSON or YAML."""
+    """Print one object as JSON or YAML."""
     whole = {"apiVersion": "cli.argosy.dev/v1", **data} if named else data
     if form == "yaml":
         from argosy.kube.objects import dump
@@ -27,7 +27,7 @@ def print_lines(lines: Iterable[str]) -> None:
 
 
 def talk(text: str) -> None:
-    """How far a run is, for who wonders."""
+    """Print a progress message."""
     print(f"{text} …", file=sys.stderr, flush=True)
 
 

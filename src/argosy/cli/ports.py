@@ -1,14 +1,14 @@
-"""Ports, as flags take them. In: a flag and its number. Out: nothing. Never: a number that no socket takes."""
+"""Checks port flags. In: a flag and its number. Out: nothing. Never: accepts a number outside the port range."""
 
 from __future__ import annotations
 
 from argosy.errors import UserError
 
 MOST = 65535
-ANY = "any free one"
+ANY = "any free port"
 
 
 def check_port(flag: str, port: int | None, none: str = ANY) -> None:
-    """`none` is what 0 stands for."""
+    """Raises UserError for an invalid port. `none` describes the meaning of 0."""
     if port is not None and not 0 <= port <= MOST:
-        raise UserError(f"{flag} {port} is no port; choose 1 to {MOST}, or 0 for {none}")
+        raise UserError(f"invalid port {flag} {port}; use 1 to {MOST}, or 0 for {none}")

@@ -1,4 +1,4 @@
-"""A word on stderr for whoever waits at a terminal. In: what is being done. Out: nothing. Never: a word in a pipe."""
+"""Progress message on stderr for slow steps. In: a description. Out: nothing. Never: prints into a pipe."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 
 from argosy.cli.tables import plain
 
-PATIENCE: Final = 1.0  # seconds before somebody is told what takes so long
+PATIENCE: Final = 1.0  # seconds before the message is printed
 
 
 @contextmanager

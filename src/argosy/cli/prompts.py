@@ -1,7 +1,6 @@
-"""Ask the person at the terminal.
+"""Prompts on the terminal.
 
-In: a question, and a plan that it is about. Out: the line that was typed. Never: waits on when Ctrl-C was pressed; asks
-about a plan that nobody has seen.
+In: a question and its plan. Out: the typed line. Never: continues after Ctrl-C; asks about a plan that was not shown.
 """
 
 from __future__ import annotations
@@ -14,9 +13,9 @@ from argosy.errors import UserError
 
 
 def read_line() -> str:
-    """An empty text where nobody can answer. Ctrl-C ends the command here and now, inside an event loop too.
+    """Read a line; "" if stdin is closed. Ctrl-C ends the command at once, also inside an event loop.
 
-    (A loop takes the signal for itself and looks at it when it runs again: after the answer, and after the writes.)
+    (An event loop would handle the signal only when it runs again: after the answer and the writes.)
     """
     if sys.stdin is None:
         return ""
@@ -28,13 +27,13 @@ def read_line() -> str:
 
 
 def asked(question: str) -> bool:
-    """Whether somebody at the terminal says yes."""
+    """True if the user answers yes."""
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     return read_line().strip().lower() in ("y", "yes")
 
 
 def agree(question: str, plan: Iterable[str], *, is_printed: bool, refusal: str) -> None:
-    """Raises UserError unless somebody says yes to a plan. One that was not printed, or to a file, is shown first."""
+    """Raises UserError unless the user agrees to a plan. Shows the plan first if it was not printed to the terminal."""
     sys.stdout.flush()
     if not is_printed or not sys.stdout.isatty():
         print("\n".join(plan), file=sys.stderr)

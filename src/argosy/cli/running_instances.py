@@ -1,7 +1,7 @@
-"""Which of the sandboxes and demos that run here is meant.
+"""Selects one of the running sandboxes and demos.
 
-In: a folder, a name or an address, and $KUBECONFIG. Out: a folder. Never: opens a connection; fails because of a
-kubeconfig that cannot be read.
+In: a folder, a name or a URL, and $KUBECONFIG. Out: a folder. Never: opens a connection; fails because of an unreadable
+kubeconfig.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from argosy.kube.client.kubeconfig import environment_paths, load_kubeconfig
 
 
 def chosen_folder(data_dir: Path | None, name: str = "") -> DataFolder:
-    """The one that is named; else, of those that run, one of that name: $KUBECONFIG's, the usual one, or the latest."""
+    """Return the given folder; else a running one of that name: $KUBECONFIG's, the default one, or the latest."""
     if data_dir is not None:
         return DataFolder(data_dir)
     found = running_folders()
@@ -29,7 +29,7 @@ def _name(folder: DataFolder) -> str:
 
 
 def _of_kubeconfig(folders: list[DataFolder]) -> DataFolder | None:
-    """By where its current context leads, else by the file: somebody else's context may be current in it."""
+    """Select by the server of the current context, else by file: the file's current context may be another cluster."""
     paths = environment_paths()
     if len(folders) < 2 or not paths:
         return None
@@ -42,7 +42,7 @@ def _of_kubeconfig(folders: list[DataFolder]) -> DataFolder | None:
 
 
 def _kubeconfig_connection() -> Connection | None:
-    """Return the connection of $KUBECONFIG's current context, or None if it cannot be read."""
+    """Return the connection of $KUBECONFIG's current context; None if it is unreadable."""
     try:
         return load_kubeconfig()
     except UserError:
@@ -50,7 +50,7 @@ def _kubeconfig_connection() -> Connection | None:
 
 
 def find_run(server: str) -> tuple[DataFolder, Run] | None:
-    """Find the running sandbox or demo whose API is at this address."""
+    """Find the running sandbox or demo with this API URL."""
     for folder in running_folders():
         run = folder.running()
         if run and run.api == server:
@@ -66,6 +66,6 @@ def running(folder: DataFolder) -> Run:
 
 
 def administrator(folder: DataFolder, run: Run) -> Connection:
-    """Straight to this sandbox: a kubeconfig that others write to may lead to another cluster by now."""
+    """Return an administrator connection to this sandbox; a shared kubeconfig may point to another cluster by now."""
     authority = str(folder.tls / "ca.crt")
     return Connection(run.api, f"the {run.name}", ca_file=authority, token_file=str(folder.admin_token))

@@ -1,4 +1,4 @@
-"""How answers look: tables, marks, colours. In, out: texts. Never: prints, or needs a colour to be understood."""
+"""Formats tables, status marks and colours. In, out: text. Never: prints, or depends on colour to be understood."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Sequence
 from typing import Final, TextIO
 
-# health → mark, mark where the terminal has only ASCII, colour
+# status → mark, ASCII mark, colour
 MARKS: Final = {
     "Healthy": ("✔", "ok", "32"),
     "Progressing": ("●", "..", "34"),
@@ -26,17 +26,17 @@ WHY: Final = "WHY"
 CAUSE: Final = "CAUSE"
 _GAP: Final = "   "
 _SHORTEST: Final = 20
-_READABLE: Final = 60  # of a column of sentences; narrower, they stand beneath their row
+_READABLE: Final = 60  # minimum width of a text column; narrower, the text goes below its row
 _HANG: Final = 4
 _STYLE: Final = re.compile("\x1b\\[[0-9]*m")
 
 
 class Styled(str):
-    """A text of ours, with its colour."""
+    """Text produced by argosy, including colour codes; not escaped again."""
 
 
 class Screen:
-    """What one stream can show."""
+    """Capabilities of an output stream: colour, width, encoding."""
 
     def __init__(self, stream: TextIO) -> None:
         self.is_colourful = _is_colourful(stream)
@@ -44,25 +44,25 @@ class Screen:
         self._place = 0 if (stream.encoding or "").lower().replace("-", "") == "utf8" else 1
 
     def mark(self, word: str) -> str:
-        """Mark, word and colour, so that any one of them is enough."""
+        """Return mark and word in colour, so that each of them is enough."""
         if word not in MARKS:
             return word
         mark = MARKS[word][self._place]
         return self.colour(f"{mark} {word}", MARKS[word][2])
 
     def mark_as(self, text: str, word: str) -> Styled:
-        """Any text, with the mark and the colour of a word; as it is where the word has none."""
+        """Return any text with the mark and the colour of a status; unchanged if the status has none."""
         if word not in MARKS:
             return Styled(plain(text))
         return self.colour(f"{MARKS[word][self._place]} {plain(text)}", MARKS[word][2])
 
     @property
     def has_signs(self) -> bool:
-        """Whether it shows more than ASCII."""
+        """True if the stream supports more than ASCII."""
         return self._place == 0
 
     def sign(self, word: str) -> str:
-        """The mark alone, for what says the rest in words."""
+        """Return only the mark of a status."""
         return self.colour(MARKS[word][self._place], MARKS[word][2])
 
     def bad(self, text: str) -> str:
@@ -72,15 +72,15 @@ class Screen:
         return Styled(f"\x1b[{code}m{text}\x1b[0m" if self.is_colourful else text)
 
     def table(self, headings: Sequence[str], rows: Sequence[Sequence[str]], *, whole: str = "") -> list[str]:
-        """On a terminal no wider than that: messages are cut, but for the column `whole`. In a pipe they are whole."""
+        """Format a table. On a terminal, long messages are cut except in column `whole`; in a pipe nothing is cut."""
         return table(headings, rows, self.width, whole)
 
     def folded(self, text: str, hang: int = _HANG) -> list[str]:
-        """On a terminal no wider than that, further lines indented. In a pipe it is one line."""
+        """Wrap text to the terminal with a hanging indent; one line in a pipe."""
         return [text] if self.width is None else fold(text, self.width, hang)
 
     def difference(self, line: str) -> str:
-        """A line of a unified difference."""
+        """Colour a line of a unified diff."""
         codes = {"+": "32", "-": "31", "@": "36"}
         return self.colour(line, codes[line[0]]) if line[:1] in codes else line
 
@@ -94,9 +94,9 @@ def _is_colourful(stream: TextIO) -> bool:
 def table(
     headings: Sequence[str], rows: Sequence[Sequence[str]], width: int | None = None, whole: str = ""
 ) -> list[str]:
-    """Columns as kubectl has them; with a width, those that are called MESSAGE, WHY or CAUSE are cut to fit it.
+    """Format columns like kubectl; with a width, the columns MESSAGE, WHY and CAUSE are cut to fit.
 
-    The column that is called `whole` is never cut: it goes on below, or stands beneath its row.
+    The column `whole` is never cut: it wraps, or goes below its row.
     """
     cells = [list(headings), *([cell if isinstance(cell, Styled) else plain(cell) for cell in row] for row in rows)]
     widths = _widths(cells)
@@ -134,15 +134,15 @@ def _uncut(cells: Sequence[Sequence[str]], widths: list[int], place: int, width:
 
 
 def _stacked(row: Sequence[str], widths: Sequence[int], gap: str) -> list[str]:
-    """Cells that are too wide go on below."""
+    """Wrap cells that are too wide."""
     piles = [fold(cell, room, 0, is_strict=True) for cell, room in zip(row, widths, strict=True)]
     height = max(map(len, piles))
     return [_joined([pile[at] if at < len(pile) else "" for pile in piles], widths, gap) for at in range(height)]
 
 
 def fold(text: str, width: int, hang: int = _HANG, *, is_strict: bool = False) -> list[str]:
-    """Broken at blanks. A word that is longer than a line is left to the terminal, so that it can be copied whole;
-    strictly, it is broken."""
+    """Wrap at spaces. A word longer than a line is left to the terminal, so that it can be copied; with `is_strict` it
+    is broken."""
     if shown_width(text) <= width:
         return [text]
     lead = text[: len(text) - len(text.lstrip(" "))]
@@ -159,12 +159,12 @@ def fold(text: str, width: int, hang: int = _HANG, *, is_strict: bool = False) -
 
 
 def cut(cell: str, room: int) -> str:
-    """Cut a text to so many columns, with … at the end."""
+    """Cut text to a number of columns, with … at the end."""
     return cell if shown_width(cell) <= room else f"{cell[: room - 1]}…"
 
 
 def plain(text: str) -> str:
-    """On one line, and without what could move the cursor: messages come from strangers' scripts."""
+    """Put text on one line without control characters: messages may come from untrusted scripts."""
     return "".join(character if character.isprintable() else " " for character in text)
 
 
@@ -173,7 +173,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def shown_width(text: str) -> int:
-    """Without what only colours."""
+    """Return the width without colour codes."""
     return len(_STYLE.sub("", text))
 
 
@@ -181,7 +181,7 @@ _ALIGNED_GAP: Final = "  "  # argo
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """argo: columns two spaces apart, the last one as long as it is."""
+    """argo: columns two spaces apart, the last one unpadded."""
     cells = [[plain(cell) for cell in row] for row in rows]
     widths = [max(len(cell) for cell in column) for column in zip(*cells, strict=True)]
     lines = []

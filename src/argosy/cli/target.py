@@ -1,6 +1,6 @@
-"""Which cluster a command talks to, and how to open it.
+"""Selects the cluster of a command and opens it.
 
-In: flags and the environment. Out: a connection and its name for people. Never: writes anything.
+In: flags and the environment. Out: a connection and its display name. Never: writes anything.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class TargetOptions:
 @dataclass(frozen=True)
 class Target:
     connection: Connection
-    where: str  # for people: "the sandbox (https://127.0.0.1:40123)"
+    where: str  # display name: "the sandbox (https://127.0.0.1:40123)"
     is_embedded: bool = False
 
 
@@ -43,7 +43,7 @@ def find_target(options: TargetOptions) -> Target:
     if options.data_dir is not None:
         folder = DataFolder(options.data_dir)
         return _sandbox(folder, running(folder))
-    # A flag goes before the variable: in the file that --kubeconfig names, the current context is meant.
+    # Flags take precedence over the variable: --kubeconfig means the current context of that file.
     if options.context or options.kubeconfig is not None:
         connection = load_kubeconfig([options.kubeconfig] if options.kubeconfig else None, options.context or None)
         return Target(connection, f"context {connection.name} ({connection.server})")
@@ -57,14 +57,14 @@ def find_target(options: TargetOptions) -> Target:
             return _sandbox(folder, run)
     connection = load_kubeconfig()
     if found := find_run(connection.server):
-        # The kubeconfig may be another user's: its credentials are used, not the administrator's.
+        # The kubeconfig may belong to another user: use its credentials, not the administrator's.
         return Target(connection, name_of_run(*found), is_embedded=True)
     return Target(connection, f"context {connection.name} ({connection.server})")
 
 
 @contextmanager
 def naming_variable(context: str) -> Iterator[None]:
-    """Add to an error about a context that ARGOSY_CONTEXT asked for it."""
+    """Mention ARGOSY_CONTEXT in an error about the context that it selects."""
     try:
         yield
     except UserError as error:
@@ -74,32 +74,32 @@ def naming_variable(context: str) -> Iterator[None]:
 
 
 def find_sandbox(data_dir: Path | None = None) -> tuple[DataFolder, Run]:
-    """Choose the sandbox or demo to act on; refuse if ARGOSY_CONTEXT or KUBECONFIG leads to another cluster."""
+    """Choose the sandbox or demo to act on; refuse if ARGOSY_CONTEXT or KUBECONFIG selects another cluster."""
     if data_dir is None and (variable := target_variable()):
         target = find_target(TargetOptions())
         if found := find_run(target.connection.server):
             return found
-        advice = f"name the sandbox by its folder with --data-dir, or unset {variable}"
-        raise UserError(f"{variable} leads to {target.where}, which is no sandbox that runs here; {advice}")
+        advice = f"select the sandbox with --data-dir, or unset {variable}"
+        raise UserError(f"{variable} selects {target.where}, which is not a running sandbox; {advice}")
     folder = chosen_folder(data_dir, DEFAULT_NAME)
     return folder, running(folder)
 
 
 def describe_other_target(folder: DataFolder) -> str:
-    """Say which cluster ARGOSY_CONTEXT or KUBECONFIG leads to, if it is not the one of this folder."""
+    """Describe the cluster that ARGOSY_CONTEXT or KUBECONFIG selects, if it is not the one of this folder."""
     variable = target_variable()
     if not variable:
         return ""
     try:
         target = find_target(TargetOptions())
     except UserError as error:
-        return f"{variable} leads nowhere: {str(error).partition('; ')[0]}"
+        return f"{variable} is invalid: {str(error).partition('; ')[0]}"
     found = find_run(target.connection.server)
-    return "" if found and found[0].root == folder.root else f"{variable} leads elsewhere, to {target.where}"
+    return "" if found and found[0].root == folder.root else f"{variable} selects another cluster: {target.where}"
 
 
 def target_variable() -> str:
-    """Return the variable of the environment that chooses a cluster, if one is set."""
+    """Return the environment variable that selects a cluster, if one is set."""
     if os.environ.get(CONTEXT_VARIABLE):
         return CONTEXT_VARIABLE
     return "KUBECONFIG" if environment_paths() else ""
@@ -110,7 +110,7 @@ def _sandbox(folder: DataFolder, run: Run) -> Target:
 
 
 def name_of_run(folder: DataFolder, run: Run) -> str:
-    """Name a running sandbox or demo for people, with its folder where that is not the usual one."""
+    """Return the display name of a running instance, with its folder unless that is the default."""
     is_usual = folder.root in (state_home() / DEFAULT_NAME, state_home() / DEMO_NAME)
     name = f"the {run.name}" if is_usual else f"the {run.name} in {folder.root}"  # there may be several
     return f"{name} ({run.api})"
@@ -118,7 +118,7 @@ def name_of_run(folder: DataFolder, run: Run) -> str:
 
 @asynccontextmanager
 async def open_target(options: TargetOptions) -> AsyncIterator[tuple[KubeCluster, Target]]:
-    """The cluster of this command, open until the end."""
+    """Open the cluster of this command."""
     from argosy.kube.client.http import connect
 
     target = find_target(options)

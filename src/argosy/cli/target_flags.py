@@ -1,4 +1,4 @@
-"""The flags that choose a cluster, the same for every command that talks to one.
+"""Flags that choose a cluster, the same for every command that uses one.
 
 In: a parser, or parsed flags. Out: the flags, or TargetOptions. Never: opens anything.
 """
@@ -16,33 +16,33 @@ if TYPE_CHECKING:
     from argosy.cli.target import TargetOptions
 
 
-# Commands of ours within a sentence; `argosy controller` only where it is typed, not where prose names the program.
+# argosy commands in a sentence; `argosy controller` only where it is a command to type.
 _COMMAND: Final = re.compile(
     r"\bargosy (?=(?:app|proj|doctor|explain|align|account|cluster|model|notebook|preview|promote|trace|kubectl|oc) \S)"
     r"|(?<=: )argosy (?=(?:doctor|controller)\b)"
 )
-_typed_flags: ContextVar[str] = ContextVar("typed_flags", default="")  # those that chose the cluster, as typed
+_typed_flags: ContextVar[str] = ContextVar("typed_flags", default="")  # flags that chose the cluster, as typed
 
 
 def remember_target(chosen: argparse.Namespace) -> None:
-    """Keep the flags that chose the cluster, so that commands which are printed go to the same one."""
+    """Store the flags that chose the cluster, so that printed commands use the same cluster."""
     values = {"--kubeconfig": "kubeconfig", "--context": "context", "--data-dir": "data_dir"}
     given = {flag: getattr(chosen, name, None) for flag, name in values.items()}
-    is_ours = getattr(chosen, "command", "") not in ("sandbox", "demo", "open")  # there a kubeconfig is written
+    is_ours = getattr(chosen, "command", "") not in ("sandbox", "demo", "open")  # there --kubeconfig is a file to write
     typed = (f"{flag} {shlex.quote(str(value))} " for flag, value in given.items() if value and is_ours)
     _typed_flags.set("".join(typed))
 
 
 def with_target(text: str) -> str:
-    """Return the text with the flags that chose the cluster in each command of argosy that it tells to type."""
+    """Add the flags that chose the cluster to each argosy command in a text."""
     flags = _typed_flags.get()
     return _COMMAND.sub(lambda match: f"{match[0]}{flags}", text) if flags else text
 
 
 def named(text: str) -> str:
-    """Refuse an empty value: in a script it is mostly a variable that is not set, and no wish for the default."""
+    """Reject an empty value: in scripts it usually comes from an unset variable."""
     if not text:
-        raise argparse.ArgumentTypeError("the value is empty; give one, or leave the flag out for the default")
+        raise argparse.ArgumentTypeError("the value is empty; set one, or omit the flag to use the default")
     return text
 
 
@@ -58,6 +58,6 @@ def add_target_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def target_options(chosen: argparse.Namespace) -> TargetOptions:
-    from argosy.cli.target import TargetOptions  # late: most commands need no cluster
+    from argosy.cli.target import TargetOptions  # late: most commands do not need a cluster
 
     return TargetOptions(chosen.context or "", chosen.kubeconfig, chosen.data_dir)

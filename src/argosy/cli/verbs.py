@@ -1,6 +1,6 @@
-"""What all verbs of `argosy app` share: flags, a desk to work at, and what is told on stderr.
+"""Shared parts of subcommands: flags, the application service, progress and error output.
 
-In: parsers, parsed flags. Out: the same with flags added; exit codes. Never: knows what a verb does.
+In: parsers, parsed flags. Out: parsers with added flags; exit codes. Never: knows what a subcommand does.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from argosy.gitops.application_client.client import Desk
     from argosy.kube.objects import Manifest
 
-Commands = argparse._SubParsersAction  # the type argparse gives no public name
+Commands = argparse._SubParsersAction  # no public name in argparse
 Run = Callable[[argparse.Namespace], int]
 Add = Callable[..., Any]
 AnyDesk = TypeVar("AnyDesk")
@@ -33,7 +33,7 @@ SEE = "See also: docs/guides/deliver.md, docs/reference/cli.md"
 def described(
     parts: Commands[argparse.ArgumentParser], name: str, about: str, examples: Sequence[str], *, see: str = SEE
 ) -> argparse.ArgumentParser:
-    """A verb of any group that says what it does, with examples of how to call argosy."""
+    """Add a subcommand with a description and examples."""
     shown = "\n".join(f"  argosy {each}" for each in examples)
     parser: argparse.ArgumentParser = parts.add_parser(
         name,
@@ -55,13 +55,13 @@ def verb(
     named: str = "one",
     forms: Sequence[str] = (),
 ) -> argparse.ArgumentParser:
-    """One verb. `named` is one, any (some or none) or none; `forms` are its outputs, the usual one first."""
+    """Add a subcommand of `argosy app`. `named`: one, any or none Applications; `forms`: outputs, default first."""
     parser = described(parts, name, about, [f"app {each}" for each in examples])
     if named == "one":
-        parser.add_argument("name", metavar="NAME", help="the Application, as NAME or NAMESPACE/NAME")
+        parser.add_argument("name", metavar="NAME", help="Application, as NAME or NAMESPACE/NAME")
     elif named == "any":
         parser.add_argument("names", nargs="*", metavar="NAME", help="Applications, as NAME or NAMESPACE/NAME")
-    about = "where the Application is (default: the control namespace)"
+    about = "namespace of the Application (default: the control plane namespace)"
     parser.add_argument("-N", "--app-namespace", default="", metavar="NS", help=about)
     if forms:
         about = f"{', '.join(forms)} (default: {forms[0]})"
@@ -72,7 +72,7 @@ def verb(
 
 
 def _telling(run: Run, chosen: argparse.Namespace) -> int:
-    """The one place where what failed is told: the command, the cause, and what to type next."""
+    """Run a command and print its error: the command, the cause, and what to type next."""
     try:
         return run(chosen)
     except ArgosyError as error:
@@ -80,14 +80,14 @@ def _telling(run: Run, chosen: argparse.Namespace) -> int:
 
 
 def typed(chosen: argparse.Namespace) -> str:
-    """The command, and what it was about."""
+    """Return the command and its arguments, for messages."""
     names = getattr(chosen, "names", None) or [getattr(chosen, "name", "")]
     words = (chosen.command, chosen.part, getattr(chosen, "what", ""), *names)
     return " ".join(filter(None, words))
 
 
 def truth(text: str) -> bool:
-    """As Go reads it."""
+    """Parse a boolean like Go."""
     if text.lower() in ("1", "t", "true"):
         return True
     if text.lower() in ("0", "f", "false"):
@@ -95,16 +95,16 @@ def truth(text: str) -> bool:
     raise ValueError(text)
 
 
-truth.__name__ = "true or false"  # what argparse calls it where it is neither
+truth.__name__ = "true or false"  # name in argparse's error messages
 
 
 def add_truth(parser: argparse.ArgumentParser, flag: str, about: str, *, usual: bool | None = None) -> None:
-    """A switch that can also be switched off: `--flag=false`."""
+    """Add a boolean flag that can also be turned off: `--flag=false`."""
     parser.add_argument(flag, nargs="?", type=truth, const=True, default=usual, metavar="BOOL", help=about)
 
 
 def spelled(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> list[str]:
-    """argo: `--prune=true`, `--prune=false` and a bare `--cascade`, as Go's flags take them, in argparse's spelling."""
+    """argo: rewrite Go-style flags (`--prune=true`, `--prune=false`, bare `--cascade`) for argparse."""
     plain, choosing = _switches(parser)
     found = []
     for word in arguments:
@@ -139,7 +139,7 @@ def work_at(
     work: Callable[[AnyDesk, argparse.Namespace], Awaitable[int]],
     chosen: argparse.Namespace,
 ) -> int:
-    """A verb of any group, done at the desk that it needs; what failed is told."""
+    """Run a subcommand with an opened client, and print its error."""
 
     async def run() -> int:
         async with opened as desk:
@@ -164,7 +164,7 @@ def at_desk(chosen: argparse.Namespace, work: Callable[[Desk], Awaitable[int]], 
 
 
 def is_compat(chosen: argparse.Namespace) -> bool:
-    """Whether to behave as Argo CD's own command."""
+    """True if the command must behave like argocd."""
     return bool(getattr(chosen, "compat", False))
 
 
@@ -182,7 +182,7 @@ async def record(desk: Desk, event: Manifest) -> None:
 
 
 def print_data(data: Any, how: str) -> None:
-    """json or yaml."""
+    """Print data as JSON or YAML."""
     if how == "json":
         import orjson
 

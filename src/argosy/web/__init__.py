@@ -1,7 +1,7 @@
-"""The page and the REST API of an installation.
+"""Web pages and REST API of an argosy installation.
 
-In: a Site (what is served) and requests. Out: answers, masked at their last step. Never: answers a request that did not
-pass the doors; reaches a cluster but through a desk.
+In: a Site (the services of the installation) and HTTP requests. Out: responses, redacted as the last step.
+Never: answers a request that did not pass the middleware; accesses a cluster except through an ApplicationService.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def build(site: Site) -> Entry:
-    """The ASGI application. Imported late: no other command waits for a web framework."""
+    """Build the ASGI application. Imports are local so that other commands do not load the web framework."""
     from argosy.web.middleware.asgi import Entry
     from argosy.web.route_table import TABLE
 

@@ -1,7 +1,7 @@
-"""Desks and readers that work on behalf of whoever asked.
+"""Application service and reader that act on behalf of the caller of a request.
 
-In: a request. Out: a Desk and a Reader that sign with the caller's name. Never: more rights than the server's own, nor
-any that the doors did not ask for.
+In: a request. Out: an ApplicationService and an ApplicationReader that record the caller's name. Never: has more
+permissions than the server itself, or permissions that the middleware did not check.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from argosy.gitops.application_client.reader import Reader, Unseen
 from argosy.kube.objects import Manifest, key_of
 from argosy.web.request import Asked
 
-UNKNOWN: Final = "_unknown"  # whom nobody is called
-SECONDS: Final = 2.0  # that the lookout is waited for
-THERE, LASTS = "reader of its cluster", 2.0  # what was read of another cluster, and for how many seconds that counts
+UNKNOWN: Final = "_unknown"  # audit name of an account that does not exist
+SECONDS: Final = 2.0  # how long to wait until the cluster view has a write
+THERE, LASTS = "reader of its cluster", 2.0  # cache key, and seconds for which a reader of another cluster is reused
 
 
 def desk_of(asked: Asked) -> Desk:
-    """Writes, and reads what the cluster has this very moment."""
+    """Return a service that writes as the caller and reads the current state of the cluster."""
     desk: Desk = asked.site.desk
     return replace(desk, signer=asked.caller.shown_name)
 
 
 def account_called(asked: Asked, name: str) -> str:
-    """As the audit names whose password was tried: what nobody is called may be a password in the wrong field."""
+    """Return the account name for the audit log. Unknown names are not logged: they may be mistyped passwords."""
     return name if name in asked.site.identities.standing.accounts else UNKNOWN
 
 
 def reader_of(asked: Asked) -> Reader:
-    """Reads what the lookout has seen; of an Application that goes to another cluster, what that one has now."""
+    """Return a reader of the cluster view; for an Application on another cluster, a reader of that cluster."""
     reader: Reader = asked.site.lookout.reader
     app = asked.subject
     if isinstance(app, Application):
@@ -45,25 +45,25 @@ def reader_of(asked: Asked) -> Reader:
 
 
 def writer_of(asked: Asked, app: Application) -> Reader:
-    """A reader that changes objects of an Application with the rights that its syncs have."""
+    """Return a reader that changes objects of an Application with the permissions of its syncs."""
     return reader_of(asked).impersonating(app)
 
 
 def _there(asked: Asked, reader: Reader, app: Application) -> Reader:
-    """The same for all parts of an answer; a stream that lasts reads anew."""
+    """Return one reader for all parts of a response. Long-lived streams get a new one every few seconds."""
     known: tuple[float, Reader] = asked.kept.get(THERE, (0.0, reader))
     if known[0] > time.monotonic():
         return known[1]
     try:
         found = reader.at(app)
-    except Unseen:  # whoever reads what lives says so; what is known here can be told all the same
+    except Unseen:  # pages still show the cached state; reads of live objects report the error themselves
         found = reader
     asked.kept[THERE] = time.monotonic() + LASTS, found
     return found
 
 
 async def until_seen(asked: Asked, written: Mapping[str, Any]) -> None:
-    """argo: until what was written is what is read here, for a moment at most: programs read what they wrote."""
+    """argo: wait briefly until the cluster view has a write, because programs read back what they wrote."""
     manifest = dict(written)
     key, lookout, seen = key_of(manifest), asked.site.lookout, asyncio.Event()
 
@@ -81,6 +81,6 @@ async def until_seen(asked: Asked, written: Mapping[str, Any]) -> None:
 
 
 def _is_as_new(found: Manifest, written: Manifest) -> bool:
-    """k8s: versions of one kind can be compared where they are numbers, and else only be the same."""
+    """k8s: numeric resource versions of one kind can be ordered; other versions can only be equal."""
     one, other = (str(each["metadata"].get("resourceVersion") or "") for each in (found, written))
     return int(one) >= int(other) if one.isdecimal() and other.isdecimal() else one == other

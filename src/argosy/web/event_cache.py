@@ -1,7 +1,7 @@
-"""Events of a cluster, as they were a moment ago: they are not watched, and every open page asks for them.
+"""Short-lived cache of Events. Events are not watched, and every open page needs them.
 
-In: namespaces. Out: their Events, and a sentence where they are old or missing. Never: an error: what is told beside
-Events is told without them; what was known is not forgotten because the cluster was away.
+In: namespaces. Out: their Events, and a message if they are stale or missing. Never: raises, because pages work without
+Events; drops cached Events while the cluster is unreachable.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from argosy.gitops.application_client.events import EVENT
 from argosy.kube.objects import Manifest
 from argosy.web.request import Asked
 
-SECONDS: Final = 4.0  # for an answer
-LEAST, LONGEST, OF_THOUSAND = 0.5, 10.0, 2.0  # seconds that an answer is good for: the longer, the more it brought
-MOST: Final = 100  # namespaces that are remembered
-CLUSTER_WIDE: Final = "default"  # k8s: where Events of what is in no namespace are
+SECONDS: Final = 4.0  # timeout of one list request
+LEAST, LONGEST, OF_THOUSAND = 0.5, 10.0, 2.0  # seconds a list stays valid: longer, the more Events it returned
+MOST: Final = 100  # cached namespaces
+CLUSTER_WIDE: Final = "default"  # k8s: namespace that holds Events of cluster-scoped objects
 
 
 @dataclass
@@ -53,7 +53,7 @@ async def everywhere(asked: Asked) -> Told:
 
 
 async def of_namespaces(asked: Asked, namespaces: Iterable[str], *, is_fresh: bool = False) -> Told:
-    """An empty name stands for objects that are in none. `is_fresh`: as they are now, for who opens a page."""
+    """List Events of namespaces; "" means cluster-scoped objects. `is_fresh` bypasses the cache (page load)."""
     wanted = sorted({each or CLUSTER_WIDE for each in namespaces})
     found = await asyncio.gather(*(_of(asked, each, is_fresh=is_fresh) for each in wanted))
     faults = dict.fromkeys(each.fault for each in found if each.fault)
@@ -63,7 +63,7 @@ async def of_namespaces(asked: Asked, namespaces: Iterable[str], *, is_fresh: bo
 async def _of(asked: Asked, namespace: str, *, is_fresh: bool = False) -> Told:
     places, time = asked.site.part(Heard).places, asyncio.get_running_loop().time
     place = places.pop(namespace, None) or Place()
-    places[namespace] = place  # the last that was asked for is the last to be forgotten
+    places[namespace] = place  # most recently used last; the first is evicted
     while len(places) > MOST:
         del places[next(iter(places))]
     arrived = time()
@@ -80,7 +80,7 @@ async def _ask(asked: Asked, namespace: str, place: Place) -> None:
             place.events = list((await asked.site.desk.cluster.list(EVENT, namespace=namespace)).items)
     except (ClusterError, TransientError, TimeoutError) as error:
         why = "the cluster does not answer" if isinstance(error, TimeoutError) else str(error).partition("; ")[0]
-        since = f"these are of {place.read:%H:%M:%S}" if place.read else "none are shown"
-        place.fault = f"Events cannot be read now ({why}): {since}"
+        since = f"showing those read at {place.read:%H:%M:%S}" if place.read else "showing none"
+        place.fault = f"cannot read Events ({why}): {since}"
         return
     place.read, place.fault = clock(), ""

@@ -1,6 +1,6 @@
-"""What a page says after a form was sent: sentences by code, so that an address can never put words on a page.
+"""Messages that a page shows after a form was submitted, by code, so that a URL can never put text on a page.
 
-In: the value of `?said=`. Out: a sentence and its tone, or nothing. Never: text from an address.
+In: the value of `?said=`. Out: a tone and a sentence, or None. Never: text from a URL.
 """
 
 from __future__ import annotations
@@ -8,35 +8,35 @@ from __future__ import annotations
 SAID: dict[str, tuple[str, str]] = {
     "acted": ("ok", "Done."),
     "approved": ("ok", "Approved."),
-    "confirmed": ("ok", "Deletion confirmed: it goes on."),
+    "confirmed": ("ok", "Deletion confirmed; it continues."),
     "connected": ("ok", "Added."),
-    "deleted": ("ok", "Deletion has begun."),
-    "dry-run": ("ok", "Dry run has begun: nothing is changed."),
-    "env-held": ("ok", "Held: nothing is promoted to it until it is resumed."),
-    "env-resumed": ("ok", "Resumed: promotions to it are possible again."),
-    "held": ("ok", "Held: nothing is synced automatically until it is released."),
+    "deleted": ("ok", "Deletion started."),
+    "dry-run": ("ok", "Dry run started; nothing will be changed."),
+    "env-held": ("ok", "Held: promotions to this environment are paused until it is resumed."),
+    "env-resumed": ("ok", "Resumed: promotions to this environment are possible again."),
+    "held": ("ok", "Held: automated sync is off until the hold is released."),
     "left": ("ok", "You are signed out."),
-    "no-change": ("info", "Nothing to change: it is already so."),
-    "prefers": ("ok", "Saved on this browser."),
-    "promoted": ("ok", "Promoted: the commit is made."),
-    "refreshed": ("ok", "Refresh asked for."),
-    "refreshed-hard": ("ok", "Hard refresh asked for: the repository is read again."),
-    "refreshed-many": ("ok", "Refresh asked for."),
+    "no-change": ("info", "No change needed."),
+    "prefers": ("ok", "Saved in this browser."),
+    "promoted": ("ok", "Promoted: the commit was created."),
+    "refreshed": ("ok", "Refresh requested."),
+    "refreshed-hard": ("ok", "Hard refresh requested; caches are bypassed."),
+    "refreshed-many": ("ok", "Refresh requested."),
     "rejected": ("ok", "Rejected."),
-    "released": ("ok", "Released: automatic sync is on again."),
+    "released": ("ok", "Released: automated sync is on again."),
     "removed": ("ok", "Removed."),
-    "restarted": ("ok", "Restart has begun: its Pods are being replaced."),
-    "revoked": ("ok", "Revoked: that token is worth nothing any more."),
-    "rollback": ("ok", "Rollback has begun; automatic sync is held until it is released."),
-    "rolled-back": ("ok", "Rollback has begun."),
-    "run-again": ("ok", "Asked for: it runs once more."),
+    "restarted": ("ok", "Restart started; Pods are being replaced."),
+    "revoked": ("ok", "Revoked: the token is no longer valid."),
+    "rollback": ("ok", "Rollback started; automated sync is off until the hold is released."),
+    "rolled-back": ("ok", "Rollback started."),
+    "run-again": ("ok", "New run requested."),
     "saved": ("ok", "Saved."),
-    "synced": ("ok", "Sync has begun."),
-    "synced-many": ("ok", "Syncs have begun."),
-    "terminated": ("ok", "Termination of the operation asked for."),
+    "synced": ("ok", "Sync started."),
+    "synced-many": ("ok", "Syncs started."),
+    "terminated": ("ok", "Termination of the operation requested."),
 }
 
 
 def sentence(code: object) -> tuple[str, str] | None:
-    """Its tone and its words; nothing for a code that nobody wrote down."""
+    """Return the tone and the sentence for a code; None for an unknown code."""
     return SAID.get(str(code or ""))

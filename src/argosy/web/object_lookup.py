@@ -1,6 +1,7 @@
-"""What a request is about: found in what the lookout knows, and named as policies name it.
+"""Finds the Application that a request is about, in the cluster view, and its RBAC object name.
 
-In: a request. Out: Found, or None where there is nothing. Never: decides; asks the cluster; tells absence from refusal.
+In: a request. Out: ResolvedObject, or None if it does not exist. Never: authorizes; reads from the cluster; lets a
+caller tell "not found" from "forbidden".
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ PROJECT: Final = GroupKind("argoproj.io", "AppProject")
 
 
 async def application(asked: Asked) -> Found | None:
-    """Of the API: `{name}` and `?appNamespace=`; of pages: `{ns}/{name}`. The subject is an Application."""
+    """Resolve `{name}` and `?appNamespace=` (API) or `{ns}/{name}` (pages) to an Application."""
     name = asked.values["name"]
     namespace = asked.values.get("ns") or asked.query.text("appNamespace") or asked.site.desk.control
     manifest = application_manifest(asked, namespace, name)
@@ -30,13 +31,13 @@ async def application(asked: Asked) -> Found | None:
 
 
 async def logged_application(asked: Asked) -> Found | None:
-    """argo: what it prints is for who may see the Application itself, too."""
+    """argo: logs require `get` on the Application in addition to `get` on its logs."""
     found = await application(asked)
     return found if found is not None and asked.may("applications", "get", found.thing) else None
 
 
 def application_manifest(asked: Asked, namespace: str, name: str) -> Manifest | None:
-    """argo: one in a namespace that its project does not take them from is as if it were not there."""
+    """argo: an Application outside its project's sourceNamespaces is treated as not found."""
     found: Manifest | None = asked.site.lookout.cache.get(ResourceKey(*APPLICATION, namespace, name))
     return found if found is not None and is_at_home(asked, found) else None
 
@@ -52,14 +53,14 @@ def is_at_home(asked: Asked, manifest: Manifest) -> bool:
 
 
 def found_application(asked: Asked, manifest: Manifest) -> Found:
-    """It is read once it is known that it may be seen: what is large must not take longer to be refused."""
+    """Parse the Application only after authorization, so that the time of a refusal does not reveal its size."""
     metadata = manifest["metadata"]
     thing = application_name(asked, project_of(manifest), metadata["namespace"], metadata["name"])
     return Found(None, thing, read=lambda: _whole(manifest))
 
 
 def readable(manifest: Manifest) -> Application | None:
-    """None: what is written there is no Application, which its own page tells."""
+    """Parse an Application; None if it is invalid (its own page shows the error)."""
     try:
         return _whole(manifest)
     except UserError:
@@ -75,7 +76,7 @@ def application_name(asked: Asked, project: str, namespace: str, name: str) -> s
 
 
 def policy_name(site: Site, project: str, namespace: str, name: str) -> str:
-    """argo: the namespace is part of it where it is not that of the installation."""
+    """argo: RBAC object name; includes the namespace if it is not the control plane's."""
     return f"{project}/{name}" if namespace == site.desk.control else f"{project}/{namespace}/{name}"
 
 
@@ -86,10 +87,10 @@ def project_of(manifest: Manifest) -> str:
 
 
 def _claimed(asked: Asked, project: str, namespace: str, name: str, manifest: Manifest | None) -> Found:
-    """argo: who may see it in the project that they name is told that it is not there."""
+    """argo: only a caller who may see the Application in the project given by `?project=` gets "not found"."""
     if not asked.may("applications", "get", application_name(asked, project, namespace, name)):
         raise Refused
     if manifest is None or project_of(manifest) != project:
-        # `repr` of what was asked for only: nothing of what is there
+        # the message quotes the request only, nothing of the stored object
         raise Absent(f"applications.argoproj.io {name!r} not found")
     return found_application(asked, manifest)

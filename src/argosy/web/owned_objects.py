@@ -1,7 +1,7 @@
-"""Objects that belong to Applications: whoever may see the Application may see them.
+"""Objects that Applications own, visible to everyone who may see the owning Application.
 
-In: a request. Out: Found, and lists without what the caller may not see. Never: what belongs to no Application, but to
-who may see all of them: nobody else could have been given it.
+In: a request. Out: ResolvedObject, and lists without objects that the caller may not see. Never: shows an object
+without an Application, except to callers who may see all Applications.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from argosy.web.request import Asked
 from argosy.web.route import Found
 
 JOB: Final = GroupKind("mlops.mlops.dev", "NotebookValidationJob")
-EVERYTHING: Final = "*/*"  # a policy of */* matches it, one of a single project does not
+EVERYTHING: Final = "*/*"  # matched by a policy for */*, but not by a policy for one project
 TRY: Final = "action/serving.kserve.io/InferenceService/try"
 RESTART: Final = "action/serving.kserve.io/InferenceService/restart"
 RUN: Final = "action/mlops.mlops.dev/NotebookValidationJob/run"
@@ -38,7 +38,7 @@ async def notebook(asked: Asked) -> Found | None:
 
 
 async def everything(asked: Asked) -> Found | None:
-    """What is about the whole installation."""
+    """Resolve a route that is about the whole installation."""
     return Found(None, EVERYTHING)
 
 
@@ -49,7 +49,7 @@ def _found(asked: Asked, kind: GroupKind) -> Found | None:
 
 
 def thing_of(asked: Asked, manifest: Manifest) -> str:
-    """The name of its Application, as policies name it."""
+    """Return the RBAC object name of the owning Application."""
     app = application_of(asked, manifest)
     if app is None:
         return EVERYTHING
@@ -64,7 +64,7 @@ def application_of(asked: Asked, manifest: Manifest) -> Manifest | None:
 
 
 def cluster_to_change(asked: Asked, manifest: Manifest) -> Cluster:
-    """The cluster, with the rights that syncs of the object's Application have. Raises PolicyError."""
+    """Return a cluster client with the permissions of the syncs of the object's Application. Raises PolicyError."""
     cluster: Cluster = asked.site.desk.cluster
     app, reader = application_of(asked, manifest), asked.site.lookout.reader
     if app is None or not reader.rules.impersonation.is_enabled:
@@ -80,7 +80,7 @@ def application_path(asked: Asked, manifest: Manifest) -> str:
 
 
 def visible(asked: Asked, kind: GroupKind) -> list[Manifest]:
-    """All of a kind that the caller may see, by namespace and name, without the Secrets of their Applications."""
+    """List visible objects of a kind by namespace and name, with Secret values of their Applications masked."""
     seen = (each for each in asked.site.lookout.cache.list(kind) if _may_see(asked, each))
     found = [masks_of(asked).object(each, application_of(asked, each)) for each in seen]
     return sorted(found, key=lambda each: (str(each["metadata"].get("namespace")), str(each["metadata"]["name"])))
@@ -101,7 +101,7 @@ def visible_applications(asked: Asked) -> list[Manifest]:
 
 
 def delivered_to(asked: Asked) -> Counter[str]:
-    """By the address that each is delivered to; of those that the caller may see."""
+    """Count the visible Applications per destination server URL."""
     if "applications" not in asked.kept:
         known = asked.site.lookout.rules.clusters
         counted: Counter[str] = Counter()
@@ -115,7 +115,7 @@ def delivered_to(asked: Asked) -> Counter[str]:
 
 
 def sees_everything(asked: Asked, visible_count: int) -> bool:
-    """A rule may allow all, and another one deny some: then what is nobody's may be of those."""
+    """True if no Application is hidden. A deny rule may hide some, and unowned objects may belong to those."""
     is_allowed = asked.may("applications", "get", EVERYTHING)
     return is_allowed and visible_count == len(all_applications(asked))
 

@@ -1,7 +1,7 @@
-"""Templates and values become HTML.
+"""Renders templates to HTML.
 
-In: a template of this package, values, and the frame around every page. Out: escaped HTML: a page, or one part of it.
-Never: escapes by hand, reads a template from elsewhere, or shows a value that nobody gave (a typo is an error).
+In: a template of this package, values, and the frame around every page. Out: escaped HTML of a page or of one part.
+Never: escapes by hand, loads a template from elsewhere, or renders an undefined value (a typo is an error).
 """
 
 from __future__ import annotations
@@ -27,65 +27,65 @@ FEATURES = Path(__file__).parents[1] / "features"
 PART = "part:"
 USUAL = {"title": "argosy", "state": "", "section": "", "crumbs": (), "is_live": False, "is_partial": False,
          "reload_after": 0, "code": 0}  # fmt: skip
-SEMI_STRICT: Any = "semi_strict"  # what is not there may be asked about, and is never shown
+SEMI_STRICT: Any = "semi_strict"  # undefined values may be tested but not rendered
 
 
 @dataclass(frozen=True)
 class Frame:
-    """What every page shows around its own content; made once per request, by the doors."""
+    """Values that the layout of every page shows; built once per request by the middleware."""
 
     path: str = "/"
     query: tuple[tuple[str, str], ...] = ()
     csrf: str = ""
-    caller: str = ""  # nothing: not signed in
-    theme: str = ""  # "light", "dark"; nothing follows the system
+    caller: str = ""  # empty: not signed in
+    theme: str = ""  # "light", "dark"; empty: follow the system
     has_keys: bool = True
     is_simulated: bool = False
     title: str = "argosy"
     version: str = ""
-    where: str = ""  # the cluster or context that is looked at
+    where: str = ""  # name of the cluster or kubeconfig context
     favourites: frozenset[str] = frozenset()
-    mark: str = ""  # which changes of the cluster were known before the page was made
+    mark: str = ""  # position in the change feed before the page was rendered
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     @property
     def here(self) -> str:
-        """This page, with everything that was asked of it."""
+        """URL of this page, including its query."""
         return self.path + ("?" + urlencode(self.query) if self.query else "")
 
     @property
     def live(self) -> str:
-        """Where its changes come from, where it has live parts."""
+        """URL of the live updates of this page, starting after `mark`."""
         return self.live_anew + (f"&since={self.mark}" if self.mark else "")
 
     @property
     def live_anew(self) -> str:
-        """The same for a page that knows itself to lack something: all of its parts come once more."""
+        """URL of the live updates, with all parts sent again; for a page that is incomplete."""
         return "/live?at=" + quote(self.here, safe="/")
 
     @property
     def said(self) -> tuple[str, str] | None:
-        """What happened to the form that led here."""
+        """Tone and message of the form that redirected here."""
         return sentence(dict(self.query).get("said"))
 
 
 def render(template: str, values: Mapping[str, Any]) -> str:
-    """A whole page; its `frame` is among the values."""
+    """Render a whole page; `values` contains its `frame`."""
     return plain(_environment().render_template(template, **USUAL | dict(values)))
 
 
 def part(file: str, macro: str, *values: Any, **named: Any) -> str:
-    """One macro of a template, as a page shows it and as its live update does."""
+    """Render one macro of a template, for a page or for its live update."""
     return plain(_environment().render_template(f"{PART}{file}:{macro}", values=values, named=named))
 
 
 def plain(html: str) -> str:
-    """The engine writes a slash of a value as six letters; an ampersand of a value is escaped, so they are all its."""
+    """Restore slashes, which the engine escapes. Ampersands in values are escaped too, so every match is its own."""
     return html.replace("&#x2f;", "/")
 
 
 def changed(frame: Frame, **changes: Any) -> str:
-    """This page's address with other values: None leaves a key out, a list repeats it. A filter begins at page one."""
+    """Return this page's URL with other query values: None drops a key, a list repeats it. Resets `page`."""
     gone = {*changes, "said", "page"}
     kept = [(key, value) for key, value in frame.query if key not in gone]
     for key, value in changes.items():
@@ -95,7 +95,7 @@ def changed(frame: Frame, **changes: Any) -> str:
 
 
 def toggled(frame: Frame, key: str, value: str) -> str:
-    """This page's address with one value of a filter more, or less where it is already chosen."""
+    """Return this page's URL with a filter value added, or removed if it is set."""
     chosen = [each for name, each in frame.query if name == key]
     others = [each for each in chosen if each != value]
     return changed(frame, **{key: others if value in chosen else [*chosen, value]})
@@ -103,9 +103,9 @@ def toggled(frame: Frame, key: str, value: str) -> str:
 
 @lru_cache(4096)
 def icon(name: str, word: str = "") -> str:
-    """A drawing of the sprite; decoration where the word stands beside it, else it says the word itself."""
+    """Return an icon of the sprite; decorative without `word`, else labelled with it."""
     if name not in _drawings():
-        raise KeyError(f"no drawing {name!r} in sprite.svg")
+        raise KeyError(f"no icon {name!r} in sprite.svg")
     said = f'role="img" aria-label="{escape(word)}"' if word else 'aria-hidden="true"'
     return _markup(f'<svg class="i" {said}><use href="{address("sprite.svg")}#{name}"/></svg>')
 
@@ -122,13 +122,13 @@ def _environment() -> Environment:
 
 
 def environment(now: Callable[[], datetime]) -> Environment:
-    """The engine of all templates; a test may give it another clock."""
+    """Build the template engine; tests can pass another clock."""
     times = template_filters.Times(now)
     return Environment(
         loader=_source,
         undefined_behavior=SEMI_STRICT,
         auto_escape_callback=lambda name: "html",
-        debug=False,  # else an error would tell the values of the page
+        debug=False,  # error messages would contain the values of the page
         trim_blocks=True,
         lstrip_blocks=True,
         filters={

@@ -1,6 +1,6 @@
-"""How somebody likes the page: theme, keys, favourites; kept by the browser, read by the server.
+"""Display preferences: theme, keyboard shortcuts and favourites, stored in cookies.
 
-In: a small form. Out: cookies, and back to where it was sent from. Never: anything that is kept on the server.
+In: a form. Out: cookies, and a redirect back. Never: stores anything on the server.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from argosy.web.route import Route, SignedIn
 from argosy.web.template_filters import local
 
 A_YEAR: Final = 365 * 86400
-MOST_LETTERS: Final = 3500  # of all favourites; a browser keeps 4096
+MOST_LETTERS: Final = 3500  # of the favourites cookie; browsers allow 4096
 NAMED: Final = re.compile(r"[a-z0-9.-]{1,253}/[a-z0-9.-]{1,253}")
 
 
@@ -43,6 +43,4 @@ def _cookie(name: str, value: str) -> str:
     return f"argosy-{name}={value}; Max-Age={A_YEAR if value else 0}"
 
 
-ROUTES: Final = (
-    Route("POST", "/preferences", SignedIn(), prefer, "Keeps how somebody likes the page.", is_change=False),
-)
+ROUTES: Final = (Route("POST", "/preferences", SignedIn(), prefer, "Store display preferences.", is_change=False),)

@@ -1,6 +1,7 @@
-"""One request that has passed the doors.
+"""Request context: one HTTP request that passed the middleware.
 
-In: what the doors found out. Out: its parts, read within limits. Never: more of a body than the route takes.
+In: values that the middleware determined. Out: query, form and body, read within limits. Never: reads more of a body
+than the route accepts.
 """
 
 from __future__ import annotations
@@ -18,21 +19,21 @@ from argosy.web.auth.caller import Caller
 from argosy.web.site import Site
 
 MOST_FIELDS: Final = 1000
-TRUE: Final = ("1", "t", "T", "true", "TRUE", "True")  # argo: what its gateway takes for a yes
+TRUE: Final = ("1", "t", "T", "true", "TRUE", "True")  # argo: values that its gateway parses as true
 FALSE: Final = ("0", "f", "F", "false", "FALSE", "False", "")
 
 
 def quoted(text: str, longest: int = 40) -> str:
-    """Return what was sent in quotes, or nothing of it: where it is cut, a part of a guess would be shown."""
+    """Quote input for a message, or describe it if it is long: a truncated quote could show part of a secret."""
     return repr(text) if len(text) <= longest else "what was sent"
 
 
 class Refused(Exception):
-    """Forbidden, or not there: who asks cannot tell which."""
+    """Forbidden or not found; the caller cannot tell which."""
 
 
 class Absent(Exception):
-    """Not there, and who asks may know that."""
+    """Not found, and the caller may know that."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -40,7 +41,7 @@ class Absent(Exception):
 
 
 class Query(Mapping[str, str]):
-    """Words after the question mark, or of a form. A name may come more than once: `[name]` is its first."""
+    """Query parameters or form fields. A name may occur more than once; `[name]` is its first value."""
 
     def __init__(self, pairs: list[tuple[str, str]]) -> None:
         self._of: dict[str, list[str]] = {}
@@ -52,7 +53,7 @@ class Query(Mapping[str, str]):
         try:
             return cls(parse_qsl(text, keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict"))
         except ValueError as error:
-            raise UserError("the address or form cannot be read; write it as UTF-8, percent-encoded") from error
+            raise UserError("cannot parse the query or form; send percent-encoded UTF-8") from error
 
     def __getitem__(self, name: str) -> str:
         return self._of[name][0]
@@ -74,7 +75,7 @@ class Query(Mapping[str, str]):
         if given is None:
             return usual
         if given not in TRUE + FALSE:
-            raise UserError(f"{quoted(given)} is neither true nor false; write true or false", where=name)
+            raise UserError(f"{quoted(given)} is not a boolean; use true or false", where=name)
         return given in TRUE
 
     def number(self, name: str, usual: int, *, least: int = 0, most: int = 1 << 53) -> int:
@@ -82,9 +83,9 @@ class Query(Mapping[str, str]):
         if not given:
             return usual
         if not (given.lstrip("-").isascii() and given.lstrip("-").isdigit() and len(given) < 20):
-            raise UserError(f"{quoted(given)} is no number; write one from {least} to {most}", where=name)
+            raise UserError(f"{quoted(given)} is not an integer; use {least} to {most}", where=name)
         if not least <= int(given) <= most:
-            raise UserError(f"{given} is out of range; write a number from {least} to {most}", where=name)
+            raise UserError(f"{given} is out of range; use {least} to {most}", where=name)
         return int(given)
 
 
@@ -97,23 +98,23 @@ class Asked:
     headers: Mapping[str, str]  # names in lower case
     caller: Caller
     site: Site
-    subject: Any = None  # what the resolver of the permission found
-    thing: str = ""  # its name for the policy
+    subject: Any = None  # object found by the resolver of the route's permission
+    thing: str = ""  # its RBAC object name
     peer: str = ""
     read: Callable[[], Awaitable[bytes]] | None = field(default=None, repr=False)
-    entry: Any = field(default=None, repr=False)  # the table, and what is counted
-    kept: dict[str, Any] = field(default_factory=dict, repr=False)  # what was read of the body
+    entry: Any = field(default=None, repr=False)  # the application, with its route table and metrics
+    kept: dict[str, Any] = field(default_factory=dict, repr=False)  # per-request cache: parsed body, audit entries
 
     def may(self, resource: str, action: str, thing: str) -> bool:
         return self.site.identities.may(self.caller, resource, action, thing)
 
     @property
     def deciding(self) -> Callable[[str, str, str], bool]:
-        """The same as `may`, for those who ask it of thousands at once."""
+        """`may` with permissions resolved once, for checks of thousands of objects."""
         return self.site.identities.permissions(self.caller).may
 
     def noted(self, thing: str, code: int = 0) -> None:
-        """One line of the audit, also where a route only reads; 0: the code that is answered."""
+        """Add an audit log entry, also for a route that only reads; code 0 means the code of the response."""
         self.kept.setdefault("noted", []).append((thing, code))
 
     def require(self, resource: str, action: str, thing: str) -> None:
@@ -127,19 +128,19 @@ class Asked:
         return found
 
     async def document(self) -> Any:
-        """The JSON that was sent; an empty body is None."""
+        """Return the JSON body; None if it is empty."""
         if "document" not in self.kept:
             text = await self.raw()
             self.kept["document"] = load_json(text, where="body").value if text.strip() else None
         return self.kept["document"]
 
     async def mapping(self) -> dict[str, Any]:
-        """The JSON object that was sent; an empty body is an empty one."""
+        """Return the JSON object in the body; {} if the body is empty."""
         found = await self.document()
         if found is None:
             return {}
         if not isinstance(found, dict):
-            raise UserError("is no JSON object; send one in braces", where="body")
+            raise UserError("is not a JSON object; send {...}", where="body")
         return found
 
     async def form(self) -> Query:
@@ -147,7 +148,7 @@ class Asked:
             try:
                 self.kept["form"] = Query.read((await self.raw()).decode())
             except UnicodeDecodeError as error:
-                raise UserError("is not UTF-8; send it so", where="form") from error
+                raise UserError("is not valid UTF-8", where="form") from error
         found: Query = self.kept["form"]
         return found
 
@@ -157,7 +158,7 @@ class Asked:
 
 
 def csrf_token(site: Site, caller: Caller) -> str:
-    """Of this session alone, and worth nothing elsewhere."""
+    """Return the CSRF token of this session; it is not valid for another one."""
     if caller.is_nobody:
         return ""
     return hmac.new(site.identities.key, b"csrf\0" + caller.id.encode(), hashlib.sha256).hexdigest()

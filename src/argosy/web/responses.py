@@ -1,6 +1,6 @@
-"""What a route answers, as values; no framework is needed to make or to test one.
+"""Responses of routes, as plain values that do not need the web framework.
 
-In: –. Out: frozen values. Never: written to a socket as they are: masking is what comes between.
+In: –. Out: frozen values. Never: written to a socket directly; redaction comes in between.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Headers = tuple[tuple[str, str], ...]
 class Answer:
     code: int = field(default=200, kw_only=True)
     headers: Headers = field(default=(), kw_only=True)
-    is_callers_own: bool = field(default=False, kw_only=True)  # made of what was sent alone: no value is masked in it
+    is_callers_own: bool = field(default=False, kw_only=True)  # built from the request alone, so redaction is skipped
 
 
 @dataclass(frozen=True)
@@ -40,20 +40,20 @@ class Text(Answer):
 class Bytes(Answer):
     data: bytes = b""
     media: str = "application/octet-stream"
-    is_fixed: bool = False  # the address names the content: it may be kept for ever
+    is_fixed: bool = False  # the URL contains the content's digest; may be cached forever
 
 
 @dataclass(frozen=True)
 class Redirect(Answer):
-    where: str = "/"  # a path of this server
-    is_outside: bool = field(default=False, kw_only=True)  # or an address elsewhere: of an identity provider
+    where: str = "/"  # path on this server
+    is_outside: bool = field(default=False, kw_only=True)  # or an absolute URL, for example of an identity provider
     code: int = field(default=303, kw_only=True)
 
 
 @dataclass(frozen=True)
 class Stream(Answer):
-    """Each chunk is whole: a line, or an event; it is masked as it is. Whoever asked is asked for again each second."""
+    """A stream of complete lines or events, each redacted by itself; the caller is authorized again each second."""
 
     chunks: AsyncIterator[bytes] | None = None
     media: str = "text/event-stream"
-    farewell: bytes = b""  # the last chunk, where the right to see the next is lost
+    farewell: bytes = b""  # last chunk, sent if the caller loses the permission

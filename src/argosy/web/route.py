@@ -1,6 +1,6 @@
-"""What a route is: where, what it needs, what it answers. One that does not say what it needs cannot be made.
+"""Route definitions: path, required permission, handler. A route without a permission cannot be constructed.
 
-In: parts of a table. Out: Route values, and a tree that finds one by a path. Never: decides who may.
+In: entries of the route table. Out: Route values, and a tree that finds a route by its path. Never: authorizes.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ MOST_BODY: Final = 3 << 20  # argo: bytes
 
 @dataclass(frozen=True)
 class Found:
-    """What a request is about, and its name for the policy. `fault`: told to who may see it, and to nobody else."""
+    """Object that a request is about, and its RBAC object name. `fault` is reported only to callers who may see it."""
 
     subject: Any
     thing: str
     fault: UserError | None = None
-    action: str = ""  # argo: a finer one in place of the route's, such as update/apps/Deployment/ml/web
-    read: Callable[[], Any] | None = None  # makes the subject, once it is known that it may be seen
+    action: str = ""  # argo: finer action than the route's, such as update/apps/Deployment/ml/web
+    read: Callable[[], Any] | None = None  # builds the subject after authorization
 
 
 Resolver = Callable[[Asked], Awaitable[Found | None]]
@@ -35,14 +35,14 @@ Resolver = Callable[[Asked], Awaitable[Found | None]]
 
 @dataclass(frozen=True)
 class Public:
-    """For everybody. Why is for who reviews the list of these."""
+    """Open to everyone; `why` is for reviewers of the list of public routes."""
 
     why: str
 
 
 @dataclass(frozen=True)
 class SignedIn:
-    """For whoever has shown who they are."""
+    """Open to every signed-in caller."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class May:
 
 @dataclass(frozen=True)
 class Filtered:
-    """A list: for whoever is signed in, and the answer leaves out what they may not."""
+    """A list: open to every signed-in caller; the handler leaves out items that they may not see."""
 
     resource: str
     action: str
@@ -65,7 +65,7 @@ Needs = Public | SignedIn | May | Filtered
 
 @dataclass(frozen=True)
 class Parameter:
-    """Of the query."""
+    """A query parameter."""
 
     name: str
     about: str = ""
@@ -76,27 +76,27 @@ class Parameter:
 @dataclass(frozen=True)
 class Route:
     method: str
-    path: str  # /api/v1/applications/{name}; {rest*} at the end takes what is left
+    path: str  # /api/v1/applications/{name}; {rest*} at the end matches the remaining path
     needs: Needs
     answer: Callable[[Asked], Awaitable[Answer]]
     about: str = ""
     query: tuple[Parameter | str, ...] = ()
-    takes: Mapping[str, Any] | str | None = None  # the schema of what is sent, or its name in api/schemas.py
-    gives: Mapping[str, Any] | str | None = None  # of what is answered
-    makes: tuple[str, ...] = ("application/json",)  # media types of what is answered
-    is_change: bool | None = None  # None: by the method
-    media: tuple[str, ...] = ()  # what may be sent; empty: JSON to the API, forms to pages
+    takes: Mapping[str, Any] | str | None = None  # schema of the request body, or its name in api/schemas.py
+    gives: Mapping[str, Any] | str | None = None  # schema of the response
+    makes: tuple[str, ...] = ("application/json",)  # media types of the response
+    is_change: bool | None = None  # None: derived from the method
+    media: tuple[str, ...] = ()  # accepted media types; empty: JSON for the API, forms for pages
     most: int = MOST_BODY
     tag: str = ""
-    operation: str = ""  # its name in the OpenAPI document; empty: by its function
+    operation: str = ""  # operationId in OpenAPI; empty: derived from the handler
 
     def __post_init__(self) -> None:
         if not isinstance(self.needs, Public | SignedIn | May | Filtered):
-            raise TypeError(f"{self.method} {self.path}: say what it needs")
+            raise TypeError(f"{self.method} {self.path}: a permission is required")
         if self.method not in METHODS or not self.path.startswith("/"):
-            raise TypeError(f"{self.method} {self.path}: is no route")
+            raise TypeError(f"{self.method} {self.path}: invalid method or path")
         if self.method == "GET" and self.is_change:
-            raise TypeError(f"GET {self.path}: a question changes nothing")
+            raise TypeError(f"GET {self.path}: a GET route must not change anything")
 
     @property
     def changes(self) -> bool:
@@ -108,12 +108,12 @@ class Route:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of what stands in braces."""
+        """Names of the path parameters."""
         return tuple(part[1:-1].rstrip("*") for part in self.path.split("/") if part.startswith("{"))
 
 
 def is_api(path: str) -> bool:
-    """Answers of these are for programs: errors are JSON there, and pages elsewhere."""
+    """True if the path is for programs: errors are JSON, not pages."""
     return path.startswith("/api/") or path in ("/metrics", "/healthz", "/readyz", "/swagger.json")
 
 
@@ -127,13 +127,13 @@ class _Node:
 
 @dataclass(frozen=True)
 class Match:
-    route: Route | None  # None: only other methods lead on from here
+    route: Route | None  # None: the path exists, but only for other methods
     values: Mapping[str, str]
-    allowed: tuple[str, ...]  # where there is none
+    allowed: tuple[str, ...]  # methods, if `route` is None
 
 
 class Tree:
-    """All routes, by the parts of their paths. A part that is written out goes before one in braces."""
+    """Routes by path segment. A literal segment takes precedence over a parameter."""
 
     def __init__(self, routes: Sequence[Route]) -> None:
         self._root = _Node()
@@ -154,7 +154,7 @@ class Tree:
         _put(node.here, route)
 
     def find(self, method: str, raw_path: str) -> Match | None:
-        """The path as it was sent: a slash in a name is percent-encoded, and is read as part of the name."""
+        """Find a route by the raw path: a percent-encoded slash is part of a parameter."""
         parts = [unquote(part, errors="strict") for part in raw_path[1:].split("/")]
         if any(part in (".", "..") or "\0" in part for part in parts):
             return None
@@ -168,12 +168,12 @@ class Tree:
 
 def _put(routes: dict[str, Route], route: Route) -> None:
     if route.method in routes:
-        raise TypeError(f"{route.method} {route.path}: there is {routes[route.method].path} already")
+        raise TypeError(f"{route.method} {route.path}: conflicts with {routes[route.method].path}")
     routes[route.method] = route
 
 
 def _walk(node: _Node, parts: list[str], at: int, values: list[str]) -> Iterator[tuple[dict[str, Route], list[str]]]:
-    """All that fit, the best first: what is written out for one method leaves the others to what is in braces."""
+    """Yield all matches, best first: a literal path for one method leaves other methods to parameter paths."""
     if at == len(parts):
         if node.here:
             yield node.here, values

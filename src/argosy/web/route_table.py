@@ -1,6 +1,6 @@
-"""All routes, and all parts of pages that update themselves: those of the modules that feature_table lists.
+"""All routes and live page parts, collected from the modules that feature_table lists.
 
-In: ROUTES and LIVE of each module. Out: TABLE and LIVES. Never: a route that is made elsewhere.
+In: ROUTES and LIVE of each module. Out: TABLE and LIVES. Never: contains a route that is defined elsewhere.
 """
 
 from __future__ import annotations

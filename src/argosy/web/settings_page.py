@@ -1,6 +1,6 @@
-"""`/settings`: what an installation is set to, by section; how the page looks.
+"""`/settings`: overview of the settings sections, and appearance.
 
-In: a request. Out: sections that the caller may open. Never: a value of a Secret.
+In: a request. Out: the sections that the caller may open. Never: a Secret value.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from argosy.web.route import Route, SignedIn
 CRUMB: Final = ("Settings", "/settings")
 SECRET: Final = GroupKind("", "Secret")
 SECTIONS: Final = (
-    ("Projects", "/settings/projects", "cube", "what Applications of a team may do, and when"),
-    ("Repositories", "/settings/repositories", "commit", "where manifests come from, and whether they can be reached"),
-    ("Clusters", "/settings/clusters", "environments", "where Applications are delivered to"),
-    ("Health checks", "/settings/health", "heart", "how each kind is judged, with a box to try a check in"),
-    ("Accounts", "/settings/accounts", "user", "who may sign in, who you are, tokens for tools"),
-    ("Appearance", "/settings/appearance", "theme", "light or dark, keys on or off"),
+    ("Projects", "/settings/projects", "cube", "what the Applications of a team may deploy, where and when"),
+    ("Repositories", "/settings/repositories", "commit", "sources of manifests, and their connection state"),
+    ("Clusters", "/settings/clusters", "environments", "destinations of Applications"),
+    ("Health checks", "/settings/health", "heart", "health check of each kind, with an editor to try one"),
+    ("Accounts", "/settings/accounts", "user", "users, permissions and API tokens"),
+    ("Appearance", "/settings/appearance", "theme", "theme and keyboard shortcuts"),
 )
 
 
@@ -38,7 +38,7 @@ def values(asked: Asked) -> dict[str, Any]:
         for name, url, glyph, about in SECTIONS
     ]
     if asked.may("applications", "get", EVERYTHING):
-        about = "what is wrong here, why, and the command that mends it"
+        about = "problems, their causes, and the commands that fix them"
         sections.append({"name": "Doctor", "url": "/doctor", "glyph": "doctor", "about": about, "count": None})
     return {"title": "Settings", "section": "settings", "state": "", "sections": sections}
 
@@ -55,6 +55,6 @@ async def appearance(asked: Asked) -> Page:
 
 
 ROUTES = (
-    Route("GET", "/settings", SignedIn(), page, "Settings, as a page."),
-    Route("GET", "/settings/appearance", SignedIn(), appearance, "How the page looks."),
+    Route("GET", "/settings", SignedIn(), page, "Settings page."),
+    Route("GET", "/settings/appearance", SignedIn(), appearance, "Appearance settings page."),
 )

@@ -1,6 +1,6 @@
-"""What is served: an installation, who may see it, and under which names.
+"""Site: the services of one installation that the web server uses, and its serving options.
 
-In: values that `app` puts together. Out: Site. Never: knows how any of it came to be.
+In: values that the start-up code builds. Out: Site. Never: knows how they were built.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
 
 class LiveUpdates(Protocol):
-    """Streams of changed page fragments, as `web.live_updates.hub.Hub` makes them."""
+    """Streams of changed page fragments; implemented by `web.live_updates.hub.Hub`."""
 
     @property
     def mark(self) -> str: ...
@@ -31,16 +31,16 @@ class LiveUpdates(Protocol):
 
 @dataclass(frozen=True)
 class ServeOptions:
-    origin: str = ""  # such as https://argosy.example.com; empty: whatever Host a request names
+    origin: str = ""  # such as https://argosy.example.com; empty: derived from the Host header
     hosts: tuple[str, ...] = LOOPBACK_HOSTS  # without a port
     is_loopback: bool = True
     is_tls: bool = False
     is_simulated: bool = False
-    repository: Path | None = None  # of promotions
-    runs: Path | None = None  # the folder of a cluster that runs here, which keeps the runs of its notebooks
+    repository: Path | None = None  # delivery repository, for promotions
+    runs: Path | None = None  # data folder of a local cluster, which stores its notebook runs
     version: str = ""
     title: str = "argosy"
-    port: int = 0  # two servers of one machine must not share a cookie
+    port: int = 0  # part of the cookie name, so that two servers on one machine do not share a cookie
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,12 @@ class Site:
     desk: Desk
     lookout: Lookout
     identities: Identities
-    hub: LiveUpdates | None = None  # None: nothing is live
+    hub: LiveUpdates | None = None  # None: no live updates
     options: ServeOptions = field(default_factory=ServeOptions)
     kept: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     def part(self, make: Callable[[], T]) -> T:
-        """What a part of this server remembers between requests; made when it is first asked for."""
+        """Return the state that a module keeps between requests; created on first use."""
         if make not in self.kept:
             self.kept[make] = make()
         found: T = self.kept[make]

@@ -1,6 +1,6 @@
-"""Files that ship with the page: each under an address that names its content.
+"""Static files, served under URLs that contain a digest of the content.
 
-In: a name. Out: an address for templates, and the file. Never: a path: only what is in the folder is known by name.
+In: a file name. Out: its URL for templates, and the file. Never: accepts a path; only names in the folder exist.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class File(NamedTuple):
 
 @cache
 def files() -> dict[str, File]:
-    """All of them, read once."""
+    """Load all static files once."""
     found = {}
     for path in sorted(FOLDER.glob("*")) if FOLDER.is_dir() else ():
         if path.suffix in MEDIA:
@@ -43,7 +43,7 @@ def files() -> dict[str, File]:
 
 
 def address(name: str) -> str:
-    """For templates: the same as long as the file is."""
+    """Return the URL for templates; it changes only with the content."""
     file = files().get(name)
     return f"/static/{file.digest}/{name}" if file else f"/static/-/{name}"
 
@@ -55,6 +55,4 @@ async def serve(asked: Asked) -> Answer:
     return Bytes(file.data, file.media, is_fixed=file.digest == asked.values["digest"])
 
 
-ROUTES = (
-    Route("GET", "/static/{digest}/{name}", Public("the login page needs them"), serve, "A file of the page."),
-)
+ROUTES = (Route("GET", "/static/{digest}/{name}", Public("the login page needs them"), serve, "Static file."),)

@@ -1,6 +1,6 @@
-"""How each state looks: its colour's name and its glyph. The word is always written beside.
+"""Colour and icon of each status. The status word is always shown next to them.
 
-In: a kind of state and its word, as Argo CD writes it. Out: (tone, glyph). Never: a state without a glyph of its own.
+In: a category and a status word, as Argo CD writes it. Out: (tone, icon). Never: a status without an icon.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ WORST_FIRST = ("bad", "missing", "warn", "unknown", "busy", "paused", "ok")
 
 
 def look(kind: str, word: Any) -> tuple[str, str]:
-    """The tone and the glyph of a state; a state that nobody knows looks unknown."""
+    """Return the tone and the icon of a status; unknown words look Unknown."""
     return LOOKS[kind].get(str(word or "Unknown"), UNKNOWN if kind != "cell" else ("unknown", "◌"))
 
 
@@ -68,7 +68,7 @@ def worst_tone(*tones: str) -> str:
 
 
 def page_state(health: Any, sync: Any = "", *, has_error: bool = False) -> str:
-    """What the title and the favicon say of an application: "bad", "warn", "busy" or "ok"."""
+    """Return the state for the title and favicon of an application: "bad", "warn", "busy" or "ok"."""
     tone, _ = look("health", health)
     if has_error or tone in ("bad", "missing"):
         return "bad"

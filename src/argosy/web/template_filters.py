@@ -1,7 +1,7 @@
-"""How values become words on a page.
+"""Template filters: format times, revisions, sizes and URLs.
 
-In: times, revisions, sizes, addresses as manifests and people wrote them. Out: short text, or markup made here only.
-Never: lets an address through that is not a path of this site or http(s); never raises on odd input.
+In: values from manifests and users. Out: short text, or markup built only here. Never: returns a URL that is not a path
+of this site or http(s); raises on invalid input.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ STEPS = ((86400 * 365, "y"), (86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
 def href(address: Any) -> str:
-    """An address that a link may carry, or nothing: a path of this site, or http(s)."""
+    """Return a URL that is safe in a link, or "": a path of this site, or http(s)."""
     text = str(address or "")
     if ODD.search(text) or text.startswith("//"):
         return ""
@@ -42,13 +42,13 @@ def href(address: Any) -> str:
 
 
 def local(address: Any) -> str:
-    """A path of this site, or nothing; forms go nowhere else."""
+    """Return a path of this site, or ""; forms redirect nowhere else."""
     found = href(address)
     return found if found.startswith("/") else ""
 
 
 def picture(encoded: Any, media: str = "image/png") -> str:
-    """A picture inside the page; nothing where the bytes are not what they are called."""
+    """Return an inline image; "" if the bytes do not match the media type."""
     text = "".join(str(encoded or "").split())
     try:
         data = base64.b64decode(text, validate=True)
@@ -59,7 +59,7 @@ def picture(encoded: Any, media: str = "image/png") -> str:
 
 
 def short(revision: Any) -> str:
-    """A commit by its first seven letters, a digest by twelve; everything else as it is."""
+    """Shorten a commit to 7 characters and a digest to 12; leave other text as it is."""
     text = str(revision or "")
     algorithm, colon, digest = text.partition(":")
     if colon and algorithm.startswith("sha") and set(digest) <= HEX:
@@ -68,7 +68,7 @@ def short(revision: Any) -> str:
 
 
 def amount(size: Any) -> str:
-    """Bytes as people read them."""
+    """Format a number of bytes."""
     number = float(size or 0)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if abs(number) < 1024:
@@ -84,7 +84,7 @@ def plural(number: Any, word: str, words: str = "") -> str:
 
 
 def lasting(seconds: Any) -> str:
-    """How long: `640 ms`, `12 s`, `3 min 4 s`, `2 h 10 min`."""
+    """Format a duration: `640 ms`, `12 s`, `3 min 4 s`, `2 h 10 min`."""
     if seconds is None:
         return ""
     left = max(0.0, float(seconds))
@@ -102,13 +102,13 @@ def lasting(seconds: Any) -> str:
 
 
 class Times:
-    """Times as elements: what happened, said relative to now, with the exact moment for who wants it."""
+    """Renders times as <time> elements: relative text, exact time as the title."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
 
     def ago(self, when: Any, never: str = "never") -> str:
-        """`3 min ago`; the script keeps it ticking."""
+        """`3 min ago`; the page's script updates it."""
         found = _moment(when)
         if found is None:
             return _markup(f'<span class="dim">{escape(never)}</span>')
@@ -116,7 +116,7 @@ class Times:
         return _element(found, since(passed), " data-ago")
 
     def clock(self, when: Any) -> str:
-        """`12:03:07`, with its date where that is not today's."""
+        """`12:03:07`, with the date if it is not today."""
         found = _moment(when)
         if found is None:
             return ""
@@ -125,7 +125,7 @@ class Times:
 
 
 def since(seconds: float) -> str:
-    """How far from now, in one unit; the same words as the script's."""
+    """Format the distance from now in one unit, with the same words as the page's script."""
     passed = abs(seconds)
     if passed < 5:
         return "just now"

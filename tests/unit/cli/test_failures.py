@@ -29,42 +29,42 @@ NEED_NO_VERB = (
 
 ROWS = [
     (UserError("is no folder; choose another", where="x"), CANNOT, "argosy: x: is no folder\nnext: choose another\n"),
-    (ManifestError("bad", where="f", line=3), CANNOT, "argosy: f:3: bad\nnext: correct that, and run"),
+    (ManifestError("bad", where="f", line=3), CANNOT, "argosy: f:3: bad\nnext: correct this and run"),
     (PolicyError("closed; wait"), REFUSED, "argosy: closed\nnext: wait\n"),
     (TransientError("no answer; try later"), UNREACHABLE, "argosy: no answer\nnext: try later\n"),
     (
         ClusterError("typed (a/b; /v1, Kind=X): .foo", code=500, key=KEY),
         CANNOT,
         "argosy: ConfigMap/team/a: typed (a/b; /v1, Kind=X): .foo (500)\n"
-        "next: change what it names, and run the command again\n",
+        "next: correct the object and run the command again\n",
     ),
     (
         ClusterError("Unauthorized", code=401),
         REFUSED,
         "argosy: Unauthorized (401)\n"
-        "next: log in again, such as with oc login; for a sandbox: argosy sandbox kubeconfig\n",
+        "next: log in again, for example with oc login; for a sandbox: argosy sandbox kubeconfig\n",
     ),
     (
         Unavailable("api.example.com:6443: cannot be reached: timed out"),
         UNREACHABLE,
         "argosy: api.example.com:6443: cannot be reached: timed out\n"
-        "next: see whether the cluster runs, and whether the network (a VPN, a proxy) leads there\n",
+        "next: check that the cluster is running and reachable over the network (VPN, proxy)\n",
     ),
     (
         Unavailable("127.0.0.1:6443: cannot be reached: refused"),
         UNREACHABLE,
         "argosy: 127.0.0.1:6443: cannot be reached: refused\n"
-        "next: see whether it still runs on this machine: argosy demo status, argosy sandbox status\n",
+        "next: check that it is still running: argosy demo status, argosy sandbox status\n",
     ),
     (
         Untrusted("127.0.0.1:6443: the certificate is not trusted by the CA in /ca.crt: self-signed"),
         CANNOT,
         "argosy: 127.0.0.1:6443: the certificate is not trusted by the CA in /ca.crt: self-signed\n"
-        "next: name who signed it, as certificate-authority of this cluster in the kubeconfig",
+        "next: set certificate-authority of this cluster in the kubeconfig",
     ),
     (Unavailable("x: busy", retry_after=3), UNREACHABLE, "argosy: x: busy\nnext: try again in 3 s\n"),
-    (TransientError("no Git host"), UNREACHABLE, "argosy: no Git host\nnext: correct that, and run"),
-    (Forbidden("no", key=KEY), REFUSED, "argosy: ConfigMap/team/a: no (403)\nnext: ask for the permission"),
+    (TransientError("no Git host"), UNREACHABLE, "argosy: no Git host\nnext: correct this and run"),
+    (Forbidden("no", key=KEY), REFUSED, "argosy: ConfigMap/team/a: no (403)\nnext: ask an administrator"),
     (Conflict("stale", key=KEY), CANNOT, "argosy: ConfigMap/team/a: stale (409)\nnext: read the object again"),
 ]
 
@@ -126,7 +126,7 @@ def test_a_mode_of_confinement_that_does_not_exist_is_refused_with_those_that_do
     monkeypatch.setenv("ARGOSY_CONFINE", "require")
     assert main(line) == 2
     said = capsys.readouterr().err
-    assert "ARGOSY_CONFINE=require is no mode" in said
+    assert "ARGOSY_CONFINE=require is invalid" in said
     assert "next: set ARGOSY_CONFINE to required or best-effort, or unset it for the default" in said
 
 

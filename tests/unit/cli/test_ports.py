@@ -24,4 +24,4 @@ def test_a_number_that_is_no_port_is_refused(
 ) -> None:
     assert main([*command.split(), flag, number]) == 2
     said = capsys.readouterr().err
-    assert said.startswith(f"argosy: {flag} {number} is no port\nnext: choose 1 to 65535, or 0 for ")
+    assert said.startswith(f"argosy: invalid port {flag} {number}\nnext: use 1 to 65535, or 0 for ")

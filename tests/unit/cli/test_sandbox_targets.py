@@ -81,8 +81,8 @@ def test_a_variable_that_leads_to_another_cluster_is_refused(
         assert main(words) == CANNOT
     assert acted_on == []
     assert capsys.readouterr().err == (
-        f"argosy: {variable} leads to context prod (https://prod.example.com), which is no sandbox that runs here\n"
-        f"next: name the sandbox by its folder with --data-dir, or unset {variable}\n"
+        f"argosy: {variable} selects context prod (https://prod.example.com), which is not a running sandbox\n"
+        f"next: select the sandbox with --data-dir, or unset {variable}\n"
     )
 
 
@@ -120,12 +120,12 @@ def test_the_kubeconfig_is_printed_with_a_word_about_whose_it_is(
         assert main(["sandbox", "kubeconfig"]) == 0
         assert capsys.readouterr().err == (
             f"target: the demo ({API})\n"
-            "note: KUBECONFIG leads elsewhere, to context prod (https://prod.example.com)\n"
+            "note: KUBECONFIG selects another cluster: context prod (https://prod.example.com)\n"
         )
         monkeypatch.setenv("KUBECONFIG", str(tmp_path / "gone"))
         assert main(["sandbox", "kubeconfig"]) == 0  # it may be about to be written
         assert capsys.readouterr().err.splitlines()[1] == (
-            f"note: KUBECONFIG leads nowhere: kubeconfig: no kubeconfig at {tmp_path / 'gone'}, which KUBECONFIG names"
+            f"note: KUBECONFIG is invalid: kubeconfig: no kubeconfig at {tmp_path / 'gone'}, which KUBECONFIG names"
         )
     monkeypatch.delenv("KUBECONFIG")
     assert main(["sandbox", "kubeconfig", "--data-dir", str(folder.root)]) == 0

@@ -78,7 +78,7 @@ def test_a_flag_that_chooses_a_target_may_not_be_empty(
         main(line)
     flag = next(word for word in line if word.startswith("--")).rstrip("=")
     assert ended.value.code == 2
-    why = f"why: argument {flag}: the value is empty; give one, or leave the flag out for the default\n"
+    why = f"why: argument {flag}: the value is empty; set one, or omit the flag to use the default\n"
     assert why in capsys.readouterr().err
 
 
@@ -102,11 +102,11 @@ def test_flags_that_choose_a_target_may_stand_before_the_command(typed: str, mea
 @pytest.mark.parametrize(
     ("typed", "why"),
     [
-        ("--kubeconfig x", "--kubeconfig x is given, and no command; add one, such as: argosy app list"),
-        ("--kubeconfig", "--kubeconfig is given, and no command; add one, such as: argosy app list"),
-        ("--prune app sync one", "--prune stands before the command; put it behind the command and its verb"),
-        ("--kubeconfig x sandbox start", "--kubeconfig before the command chooses a cluster, and argosy sandbox needs"),
-        ("--kubeconfig=x demo", "--kubeconfig before the command chooses a cluster, and argosy demo needs none; "),
+        ("--kubeconfig x", "no command after --kubeconfig x; add one, such as: argosy app list"),
+        ("--kubeconfig", "no command after --kubeconfig; add one, such as: argosy app list"),
+        ("--prune app sync one", "--prune is not allowed before the command; put it after the command"),
+        ("--kubeconfig x sandbox start", "--kubeconfig before the command chooses a cluster, but argosy sandbox uses"),
+        ("--kubeconfig=x demo", "--kubeconfig before the command chooses a cluster, but argosy demo uses none; "),
     ],
 )
 def test_a_flag_that_may_not_stand_before_the_command_is_told(typed: str, why: str) -> None:
@@ -166,7 +166,7 @@ def test_argocd_as_a_command_is_told_how_to_be_typed(
     monkeypatch.setattr("sys.argv", ["argosy", "argocd", *words])
     with pytest.raises(SystemExit):
         main()
-    assert f"; its commands are typed as: argosy --argocd-compat {line}\n" in capsys.readouterr().err
+    assert f"; run argocd commands as: argosy --argocd-compat {line}\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

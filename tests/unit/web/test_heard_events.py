@@ -51,7 +51,7 @@ async def test_they_are_asked_for_once_and_kept_while_the_cluster_is_away(monkey
         monkeypatch.setattr(event_cache, "LEAST", 0.0)
         monkeypatch.setattr(event_cache, "OF_THOUSAND", 0.0)
         old = await event_cache.of_namespaces(asked, ["ml"])
-        assert len(old.events) == 1 and "nobody answers" in old.fault and "these are of" in old.fault
-        assert "none are shown" in (await event_cache.of_namespaces(asked, ["other"])).fault
+        assert len(old.events) == 1 and "nobody answers" in old.fault and "showing those read at" in old.fault
+        assert "showing none" in (await event_cache.of_namespaces(asked, ["other"])).fault
         cluster.is_away = False
         assert (await event_cache.of_namespaces(asked, ["ml"])).fault == ""

@@ -16,7 +16,9 @@ NOW = datetime(2026, 11, 15, 12, 3, 7, tzinfo=UTC)
 TIMES = template_filters.Times(lambda: NOW)
 
 
-@pytest.mark.parametrize("address", ["/apps", "/apps?x=1#y", "?page=2", "#l4", "http://a.example/b", "HTTPS://a.example"])
+@pytest.mark.parametrize(
+    "address", ["/apps", "/apps?x=1#y", "?page=2", "#l4", "http://a.example/b", "HTTPS://a.example"]
+)
 def test_an_address_that_leads_somewhere_is_kept(address: str) -> None:
     assert template_filters.href(address) == address
 
@@ -110,7 +112,7 @@ def test_an_application_that_cannot_be_compared_does_not_look_well_in_the_title(
 
 
 def test_a_drawing_that_is_not_there_is_an_error() -> None:
-    with pytest.raises(KeyError, match="no drawing"):
+    with pytest.raises(KeyError, match="no icon"):
         icon("unicorn")
 
 

@@ -1,1 +1,1 @@
-"""The REST API: one file a resource, in Argo CD's paths and shapes."""
+"""REST API: shared parts of the API, in Argo CD's paths and formats."""

@@ -1,6 +1,6 @@
-"""The API as a page: each operation with what it needs, what may be sent, and what to type.
+"""API documentation page: each operation with its permission, parameters and an example command.
 
-In: the OpenAPI document that is served. Out: a page. Never: anything that the document does not say.
+In: the OpenAPI document. Out: a page. Never: anything that the document does not contain.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from argosy.web.request import Asked
 from argosy.web.responses import Page
 from argosy.web.route import Route, SignedIn
 
-DEEPEST: Final = 5  # fields within fields
+DEEPEST: Final = 5  # nested fields
 STREAM: Final = "text/event-stream"
 Document = Mapping[str, Any]
 
@@ -67,7 +67,7 @@ def _command(path: str, method: str, sent: Document, *, is_stream: bool) -> str:
 
 
 def _fields(made: Document, schema: Document, within: str = "", depth: int = 0) -> Iterator[dict[str, Any]]:
-    """Each with its place, as jq would name it: `strategy.hook.force`, `resources[].kind`."""
+    """Yield fields with their jq paths: `strategy.hook.force`, `resources[].kind`."""
     schema = _found(made, schema)
     required = schema.get("required", ())
     for name, each in schema.get("properties", {}).items():
@@ -92,4 +92,4 @@ def _kind(schema: Document) -> str:
     return " or ".join(words)
 
 
-ROUTES = (Route("GET", "/api/docs", SignedIn(), shown, "This API, as a page.", tag="about", makes=("text/html",)),)
+ROUTES = (Route("GET", "/api/docs", SignedIn(), shown, "API documentation page.", tag="about", makes=("text/html",)),)

@@ -1,7 +1,7 @@
-"""Values of a request's body, read by name.
+"""Reads fields of a JSON request body.
 
-In: JSON data that anybody may have sent. Out: texts, numbers, lists; a UserError that names the field. Never: a guess
-at what was meant where it is of another kind.
+In: untrusted JSON data. Out: strings, numbers, lists; a UserError that names the field. Never: converts a value of
+another type.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NUMBERS: Final = 1 << 53
 
 @contextmanager
 def as_fields() -> Iterator[None]:
-    """What a desk says of a flag is told of the field of that name: nobody typed a flag here."""
+    """Rename flags in errors to body fields: `--dry-run` becomes dryRun, because API clients do not use flags."""
     try:
         yield
     except UserError as error:
@@ -28,11 +28,11 @@ def as_fields() -> Iterator[None]:
 
 
 class Body:
-    """A JSON object. argo: what is null is as if it were not there; so is a field that nobody knows."""
+    """A JSON object. argo: null and unknown fields are ignored."""
 
     def __init__(self, values: Any, where: str = "body") -> None:
         if not isinstance(values, Mapping):
-            raise UserError("is no JSON object; send one in braces", where=where)
+            raise UserError("is not a JSON object; send {...}", where=where)
         self.values, self._where = values, where
 
     def _at(self, name: str) -> str:
@@ -43,22 +43,22 @@ class Body:
         if found is None:
             return None
         if not isinstance(found, kind) or (isinstance(found, bool) and kind is not bool):
-            raise UserError(f"is no {word}; send it as one", where=self._at(name))
+            raise UserError(f"is not a {word}", where=self._at(name))
         return found
 
     def text(self, name: str) -> str:
-        found: str = self._of(name, str, "text") or ""
+        found: str = self._of(name, str, "string") or ""
         return found
 
     def flag(self, name: str) -> bool:
-        return bool(self._of(name, bool, "true or false"))
+        return bool(self._of(name, bool, "boolean"))
 
     def number(self, name: str) -> int | None:
-        """argo: 64 bits come as a text, too."""
+        """argo: 64-bit integers may be strings."""
         found = self.values.get(name)
         if isinstance(found, str) and found.lstrip("-").isascii() and found.lstrip("-").isdigit() and len(found) < 17:
             return int(found)
-        number: int | None = self._of(name, int, "whole number")
+        number: int | None = self._of(name, int, "integer")
         if number is not None and abs(number) > _NUMBERS:
             raise UserError("is out of range; send a smaller number", where=self._at(name))
         return number
@@ -74,7 +74,7 @@ class Body:
     def texts(self, name: str) -> list[str]:
         found = self._of(name, list, "list") or []
         if not all(isinstance(each, str) for each in found):
-            raise UserError("holds something that is no text; send texts alone", where=self._at(name))
+            raise UserError("is not a list of strings", where=self._at(name))
         return list(found)
 
     def numbers(self, name: str) -> list[int]:
@@ -83,6 +83,6 @@ class Body:
 
 
 def same_name(name: str, said: str) -> None:
-    """What is authorised is what the address names, so the body may not name another."""
+    """Check that URL and body name the same object, because the URL's object was authorized."""
     if said and said != name:
-        raise UserError(f"the address names {name!r}, and the body {said!r}; send the same", where="name")
+        raise UserError(f"the URL names {name!r}, but the body names {said!r}; use the same name", where="name")

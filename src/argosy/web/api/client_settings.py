@@ -1,7 +1,7 @@
-"""What clients need to know of an installation.
+"""`/api/v1/settings`: settings of the installation for clients.
 
-In: a request. Out: Argo CD's settings document; to strangers only what they need to sign in. Never: a secret of an
-identity provider; which tools are there, to who has not shown who they are.
+In: a request. Out: Argo CD's settings document; without a session only what is needed to sign in. Never: a secret of an
+identity provider; the list of tools, to an unauthenticated caller.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ async def got(asked: Asked) -> Json:
 
 
 def for_everybody(data: Mapping[str, str]) -> dict[str, Any]:
-    """argo: by it a client finds out how to sign in."""
+    """argo: settings that a client needs to sign in."""
     accounts = read_accounts(data, {})
     found: dict[str, Any] = {
         "url": data.get("url", ""),
@@ -62,7 +62,7 @@ def for_everybody(data: Mapping[str, str]) -> dict[str, Any]:
 
 
 def oidc_of(text: str) -> dict[str, Any]:
-    """A list of what may be told; what refers to a Secret is not."""
+    """Return the public fields of oidc.config; values that refer to a Secret are left out."""
     try:
         given = load(text, where="oidc.config") if text.strip() else None
     except UserError:
@@ -95,7 +95,7 @@ def _for_known(asked: Asked, data: Mapping[str, str]) -> dict[str, Any]:
 
 
 def overrides_of(data: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """argo: by `group/Kind`, from keys of their own and from the one map of all."""
+    """argo: by `group/Kind`, from per-kind keys and from the combined map."""
     found: dict[str, dict[str, Any]] = {}
     whole = _yaml(data.get("resource.customizations", ""))
     for name, each in whole.items():
@@ -142,8 +142,8 @@ def _data(asked: Asked, name: str) -> dict[str, str]:
 PLUGINS: Final = schema.many(schema.fields(name=schema.TEXT))
 ROUTES = (
     Route(
-        "GET", "/api/v1/settings", Public("by it a client finds out how to sign in"), got,
-        "Settings. Who has not signed in is told how to do that, and no more.",
+        "GET", "/api/v1/settings", Public("clients need it to find out how to sign in"), got,
+        "Settings. Without a session, only the fields that are needed to sign in.",
         gives=schema.fields(
             url=schema.TEXT, userLoginsDisabled=schema.FLAG, oidcConfig=schema.ANY, statusBadgeEnabled=schema.FLAG,
             appLabelKey=schema.TEXT, trackingMethod=schema.TEXT, kustomizeVersions=schema.many(schema.TEXT),
@@ -152,7 +152,7 @@ ROUTES = (
         tag="settings", operation="SettingsService_Get",
     ),
     Route(
-        "GET", "/api/v1/settings/plugins", SignedIn(), plugins, "Programs that render sources.",
+        "GET", "/api/v1/settings/plugins", SignedIn(), plugins, "Config management plugins.",
         gives=schema.fields(plugins=PLUGINS), tag="settings", operation="SettingsService_GetPlugins",
     ),
 )  # fmt: skip

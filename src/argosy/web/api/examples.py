@@ -1,4 +1,4 @@
-"""What may be sent, by example: one body for each route that takes one.
+"""Example request bodies, one per route that accepts a body.
 
 In: a method and a path. Out: JSON data. Never: a value that would work as a credential.
 """
@@ -62,7 +62,7 @@ EXAMPLES: Final[dict[str, Any]] = {
     "POST /api/v1/gpgkeys": {"keyData": "-----BEGIN PGP PUBLIC KEY BLOCK-----\n…"},
     "POST /api/v1/clusters": _CLUSTER,
     "PUT /api/v1/clusters/{id}": _CLUSTER,
-    "POST /api/argosy/v1/applications/{ns}/{name}/hold": {"reason": "a release is being looked at"},
+    "POST /api/argosy/v1/applications/{ns}/{name}/hold": {"reason": "release under investigation"},
     "POST /api/argosy/v1/models/{ns}/{name}/try": {"question": {"instances": [[6.8, 2.8, 4.8, 1.4]]}},
     "POST /api/v1/projects": _PROJECT,
     "PUT /api/v1/projects/{name}": _PROJECT,
@@ -81,5 +81,5 @@ EXAMPLES: Final[dict[str, Any]] = {
 
 
 def example_of(method: str, path: str) -> Any:
-    """None where nothing can be sent, or anything."""
+    """Return an example; None if the route accepts no body, or any."""
     return EXAMPLES.get(f"{method} {path}")

@@ -1,6 +1,6 @@
-"""Which parts of an answer are wanted: `fields=items.metadata.name,items.status`.
+"""Field selection in responses: `fields=items.metadata.name,items.status`.
 
-In: the text, a document. Out: the document with those parts alone, or without them. Never: changes the document.
+In: the parameter, a document. Out: the document with only those fields, or without them. Never: changes the input.
 """
 
 from __future__ import annotations
@@ -12,29 +12,29 @@ from typing import Any, Final
 from argosy.errors import UserError
 
 MOST: Final = 200  # paths
-DEEPEST: Final = 30  # names in one
-Names = dict[str, Any]  # each leads to what is below it; an empty one stands for all that is there
+DEEPEST: Final = 30  # names per path
+Names = dict[str, Any]  # tree of names; an empty tree selects everything below
 
 
 @dataclass(frozen=True)
 class Fields:
-    """Through lists it goes item by item."""
+    """Selected fields. Lists are filtered item by item."""
 
     names: Mapping[str, Any]
-    is_excluding: bool = False  # argo: a minus before the first path stands for all
+    is_excluding: bool = False  # argo: a minus before the first path applies to all
 
     def of(self, document: Any) -> Any:
         return _without(document, self.names) if self.is_excluding else _only(document, self.names)
 
 
 def read_fields(text: str) -> Fields | None:
-    """None where all is wanted."""
+    """Parse the parameter; None if all fields are selected."""
     is_excluding = text.startswith("-")
     paths = [path.strip().removeprefix("-") for path in text.split(",") if path.strip().removeprefix("-")]
     if not paths:
         return None
     if len(paths) > MOST or any(path.count(".") >= DEEPEST for path in paths):
-        raise UserError(f"at most {MOST} paths of {DEEPEST} names are read; ask for fewer", where="fields")
+        raise UserError(f"at most {MOST} paths of {DEEPEST} names are allowed", where="fields")
     found: Names = {}
     for path in paths:
         _add(found, path.split("."))
@@ -42,7 +42,7 @@ def read_fields(text: str) -> Fields | None:
 
 
 def _add(names: Names, path: list[str]) -> None:
-    """A path that another one holds adds nothing: what is whole stays whole."""
+    """Add a path. A path below a selected one adds nothing."""
     first, *rest = path
     if first in names and not names[first]:
         return

@@ -1,4 +1,4 @@
-"""What the API takes and gives, as JSON schemas for its OpenAPI document.
+"""JSON schemas of API requests and responses, for the OpenAPI document.
 
 In: –. Out: schemas. Never: a field that could carry a credential.
 """

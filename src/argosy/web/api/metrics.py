@@ -1,7 +1,7 @@
-"""What Prometheus asks for, under Argo CD's names.
+"""Prometheus metrics of the server, with Argo CD's names.
 
-In: the lookout's Applications, what the doors counted. Out: text in Prometheus's form. Never: a label that somebody's
-request made up: their number is bounded.
+In: the Applications of the cluster view, request counters. Out: text in Prometheus format. Never: a label value from a
+request: cardinality is bounded.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from argosy.web.site import Site
 
 
 def measured(site: Site, entry: Entry, may: Callable[[str, str], bool] = lambda resource, thing: True) -> str:
-    """Of what `may` be seen: a resource and its name for the policy."""
+    """Render the metrics of objects that `may` allows: a resource and its RBAC object name."""
     return text(_families(site, entry, may))
 
 
 def _families(site: Site, entry: Entry, may: Callable[[str, str], bool]) -> Iterator[Family]:
     cache = site.lookout.cache
-    yield one("argocd_info", "gauge", "What serves this.", 1, version=site.options.version)
+    yield one("argocd_info", "gauge", "Information about this server.", 1, version=site.options.version)
     apps = [app for app in cache.list(GroupKind(*APPLICATION)) if may("applications", _name(site, app))]
     yield from of_applications(apps)
     yield Family(SYNCS, "counter", ABOUT[SYNCS], site.part(Syncs).counted(apps))
@@ -40,23 +40,23 @@ def _families(site: Site, entry: Entry, may: Callable[[str, str], bool]) -> Iter
     if may("clusters", HERE):
         yield one("argocd_cluster_info", "gauge", "Clusters.", 1, server=HERE, name=HERE_NAME)
         state = int(site.lookout.as_of.is_up)
-        yield one("argocd_cluster_connection_status", "gauge", "Whether a cluster answers.", state, server=HERE)
+        yield one("argocd_cluster_connection_status", "gauge", "1 if the cluster is reachable.", state, server=HERE)
     logins = [Sample({"status": status}, count) for status, count in sorted(site.identities.logins().items())]
-    yield Family("argocd_login_request_total", "counter", "Logins by what came of them.", logins)
+    yield Family("argocd_login_request_total", "counter", "Logins by result.", logins)
     requests = [
         Sample({"method": method, "route": route or "none", "code": str(code)}, count)
         for (method, route, code), count in sorted(entry.tally.requests.items())
     ]
-    yield Family("argosy_http_requests_total", "counter", "Requests that were answered.", requests)
-    yield one("argosy_http_in_flight", "gauge", "Requests being answered.", entry.turnstile.all)
-    yield one("argosy_streams_open", "gauge", "Streams that are open.", entry.turnstile.streams)
+    yield Family("argosy_http_requests_total", "counter", "Handled HTTP requests.", requests)
+    yield one("argosy_http_in_flight", "gauge", "HTTP requests in flight.", entry.turnstile.all)
+    yield one("argosy_streams_open", "gauge", "Open streams.", entry.turnstile.streams)
 
 
 class Syncs:
-    """Operations of Applications by how they ended: those that were over when this was first asked for are the past."""
+    """Counts finished operations. Operations that ended before the first call are not counted."""
 
     def __init__(self) -> None:
-        self._seen: dict[tuple[str, str], str] = {}  # when the last one of each ended
+        self._seen: dict[tuple[str, str], str] = {}  # finishedAt of the last operation of each
         self._counts: Counter[tuple[tuple[str, str], ...]] = Counter()
         self._is_begun = False
 
@@ -86,7 +86,12 @@ async def measure(asked: Asked) -> Text:
 
 ROUTES = (
     Route(
-        "GET", "/metrics", Filtered("applications", "get"), measure, "What Prometheus asks for.", tag="about",
+        "GET",
+        "/metrics",
+        Filtered("applications", "get"),
+        measure,
+        "Prometheus metrics.",
+        tag="about",
         makes=("text/plain",),
     ),
 )

@@ -1,6 +1,6 @@
-"""What Argo CD's API has and this server has not, said clearly.
+"""Response for parts of Argo CD's API that this server does not implement.
 
-In: what it is, and what to do instead. Out: an answer in Argo CD's shape. Never: looks like a fault.
+In: the feature and an alternative. Out: a response in Argo CD's format. Never: looks like a server error.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from argosy.web.responses import Json
 
-UNIMPLEMENTED: Final = 12  # argo: the code of gRPC
+UNIMPLEMENTED: Final = 12  # argo: gRPC code
 
 
 def not_built(what: str, instead: str) -> Json:
     told = f"{what}; {instead}"
     document: dict[str, Any] = {"error": told, "code": UNIMPLEMENTED, "message": told}
-    # argo: 501 there. No 5xx here: programs try those again, and this stays as it is.
+    # argo: 501 there. Not 5xx here: clients retry those, and this does not change.
     return Json(document, code=400)

@@ -1,6 +1,6 @@
-"""The OpenAPI document, made from the table of routes: what is served is what is written down.
+"""OpenAPI document, generated from the route table.
 
-In: routes. Out: an OpenAPI 3.1 document. Never: a route that is not in it.
+In: routes. Out: an OpenAPI 3.1 document. Never: leaves out an API route.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from argosy.web.route import Filtered, May, Parameter, Public, Route, SignedIn
 
 JSON: Final = "application/json"
 ERRORS: Final = {
-    "400": "What was sent cannot be done; the message says what to write instead.",
-    "401": "Nobody has shown who they are.",
-    "403": "It is not permitted, or it is not there.",
-    "default": "Any other error, in the same shape.",
+    "400": "Bad request; the message says how to correct it.",
+    "401": "Not authenticated.",
+    "403": "Forbidden, or not found.",
+    "default": "Any other error, in the same format.",
 }
 
 
@@ -48,8 +48,8 @@ def document(routes: Sequence[Route], title: str, version: str) -> dict[str, Any
 
 
 ABOUT: Final = (
-    "Argo CD's REST API, and argosy's own under /api/argosy/v1. Send a token as `Authorization: Bearer`; what a token "
-    "may do is said by argocd-rbac-cm and the roles of projects."
+    "Argo CD's REST API, and argosy's own under /api/argosy/v1. Send a token as `Authorization: Bearer`; permissions "
+    "come from argocd-rbac-cm and project roles."
 )
 
 
@@ -93,7 +93,7 @@ def _operation(route: Route, name: str) -> dict[str, Any]:
 
 
 def _responses(route: Route) -> dict[str, Any]:
-    made: dict[str, Any] = {"200": {"description": "As asked.", "content": _content(route)}}
+    made: dict[str, Any] = {"200": {"description": "OK", "content": _content(route)}}
     for code, about in ERRORS.items():
         made[code] = {"description": about, "content": {JSON: {"schema": reference("Error")}}}
     return made
@@ -102,7 +102,7 @@ def _responses(route: Route) -> dict[str, Any]:
 def _content(route: Route) -> dict[str, Any]:
     given = schema_of(route.gives)
     if any((each if isinstance(each, str) else each.name) == "fields" for each in route.query):
-        given = _without_required(given)  # whoever asks for some parts gets no others
+        given = _without_required(given)  # a selection of fields may omit required ones
     return {media: {"schema": given if media == JSON else {}} for media in route.makes}
 
 
@@ -118,13 +118,13 @@ def _without_required(schema: Any) -> Any:
 def needs_of(route: Route) -> str:
     match route.needs:
         case Public(why):
-            return f"For everybody: {why}."
+            return f"Public: {why}."
         case SignedIn():
-            return "For whoever is signed in."
+            return "Requires a session."
         case May(resource, action):
-            return f"Needs `{resource}`, `{action}`."
+            return f"Requires `{resource}`, `{action}`."
         case Filtered(resource, action):
-            return f"Gives what the caller may `{action}` of `{resource}`."
+            return f"Returns the `{resource}` that the caller may `{action}`."
 
 
 def _in_path(name: str) -> dict[str, Any]:
@@ -144,9 +144,9 @@ def _in_query(given: Parameter | str) -> dict[str, Any]:
     return made
 
 
-# -- served ----------------------------------------------------------------------------------------------------------
+# -- endpoints -------------------------------------------------------------------------------------------------------
 
-_MADE: WeakKeyDictionary[Any, bytes] = WeakKeyDictionary()  # by who serves it: the table does not change
+_MADE: WeakKeyDictionary[Any, bytes] = WeakKeyDictionary()  # per application: its route table does not change
 
 
 def served(asked: Asked) -> bytes:
@@ -161,6 +161,6 @@ async def described(asked: Asked) -> Bytes:
 
 
 ROUTES = (
-    Route("GET", "/api/openapi.json", SignedIn(), described, "This API, as an OpenAPI document.", tag="about"),
-    Route("GET", "/swagger.json", SignedIn(), described, "The same, where Argo CD has it.", tag="about"),
+    Route("GET", "/api/openapi.json", SignedIn(), described, "OpenAPI document.", tag="about"),
+    Route("GET", "/swagger.json", SignedIn(), described, "OpenAPI document, at Argo CD's path.", tag="about"),
 )

@@ -1,7 +1,7 @@
-"""Pages of a list, and the parts of each item that are wanted.
+"""Pagination of lists, and field selection.
 
-In: a query, items in their order. Out: a document with `items` and, where there is more, how much or `continue`.
-Never: a token that says more than a place.
+In: a query, sorted items. Out: a document with `items` and, if there are more, their number or a `continue` token.
+Never: a token that contains more than a position.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from argosy.web.route import Parameter
 
 MOST: Final = 1000
 USUAL: Final = 100
-LIMIT: Final = Parameter("limit", f"At most so many items: {USUAL} where it is not given, {MOST} at most.", "integer")
-CONTINUE: Final = Parameter("continue", "Go on after the page that gave this token.")
-FIELDS: Final = Parameter("fields", "Paths that are wanted, such as items.name; with a minus, all but those.")
+LIMIT: Final = Parameter("limit", f"Maximum number of items: {USUAL} by default, at most {MOST}.", "integer")
+CONTINUE: Final = Parameter("continue", "Token of the previous page.")
+FIELDS: Final = Parameter("fields", "Fields to return, such as items.name; with a leading minus, fields to leave out.")
 PAGING: Final = (LIMIT, CONTINUE, FIELDS)
-ARGO_MOST: Final = 10_000  # in one answer
-ARGO_PAGING: Final = (  # of lists that Argo CD has, too: whole, unless less is asked for
-    Parameter("limit", "At most so many.", "integer"),
-    Parameter("offset", "So many are left out at the beginning.", "integer"),
+ARGO_MOST: Final = 10_000  # in one response
+ARGO_PAGING: Final = (  # of lists that Argo CD also has: complete, unless limited
+    Parameter("limit", "Maximum number of items.", "integer"),
+    Parameter("offset", "Number of items to skip.", "integer"),
     FIELDS,
 )
 Mark = Callable[[Any], str]
 
 
 def page(asked: Asked, items: Sequence[Any], mark: Mark, *, tell: Callable[[Any], Any] = lambda each: each) -> Json:
-    """`mark` orders the items, and is told as the token: a page goes on after it, also where that item is gone."""
+    """`mark` orders the items and is the token: the next page starts after it, even if that item was deleted."""
     limit = asked.query.number("limit", USUAL, least=0, most=MOST) or USUAL
     after = _read(asked.query.text("continue"))
     ordered = sorted(items, key=mark)
@@ -46,11 +46,11 @@ def page(asked: Asked, items: Sequence[Any], mark: Mark, *, tell: Callable[[Any]
 
 
 def part(asked: Asked, items: Sequence[Any], **metadata: Any) -> Json:
-    """Of one of Argo CD's lists: from `offset` on, `limit` at most."""
+    """Return a part of one of Argo CD's lists: from `offset`, at most `limit` items."""
     offset, limit = asked.query.number("offset", 0), asked.query.number("limit", ARGO_MOST, most=ARGO_MOST) or ARGO_MOST
     shown = items[offset : offset + limit]
     if left := max(len(items) - offset - len(shown), 0):
-        metadata["remainingItemCount"] = left  # k8s: its word
+        metadata["remainingItemCount"] = left  # k8s: name of this field
     return chosen(asked, {"metadata": metadata, "items": shown})
 
 
@@ -67,4 +67,4 @@ def _read(token: str) -> str:
     try:
         return base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
-        raise UserError("is no token of this list; begin again without it", where="continue") from None
+        raise UserError("is not a valid continue token; start again without it", where="continue") from None

@@ -1,10 +1,10 @@
-"""What the API takes and gives, as a compact table: a line a shape.
+"""Schemas of API objects, as a compact table with one line per schema.
 
-In: the table below. Out: JSON schemas by name, and references to them. Never: a property that carries a secret in what
-is given, but for the two answers that exist to hand out a token.
+In: the table below. Out: JSON schemas by name, and references to them. Never: a secret property in a response, except
+in the two responses that return a token.
 
 A line is `Name: field type, field type, …`; a type is string, boolean, integer, any, another Name, `[type]` for a list,
-or `{type}` for a mapping. Fields that are not named may be there too: these are Argo CD's shapes, which grow.
+or `{type}` for a map. Other fields are allowed too: these are Argo CD's objects, which grow.
 """
 
 from __future__ import annotations
@@ -89,9 +89,9 @@ def reference(name: str) -> dict[str, Any]:
 
 
 def schema_of(given: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
-    """By name, or as it is; nothing said is any object."""
+    """Return a schema by name, or the given one; None means any object."""
     if isinstance(given, str):
         if given not in schemas():
-            raise KeyError(f"{given}: no such shape; add a line to api/schemas.py")
+            raise KeyError(f"unknown schema {given!r}; add a line to api/schemas.py")
         return reference(given)
     return given if given is not None else {}

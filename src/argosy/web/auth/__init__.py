@@ -1,1 +1,1 @@
-"""Who asks: accounts, tokens, sessions, and what they may."""
+"""Authentication and accounts: passwords, tokens, sessions, SSO."""

@@ -1,7 +1,7 @@
-"""What is changed about accounts, in the cluster; several servers and people may do it at once.
+"""Changes accounts in the cluster: passwords, tokens, signing key. Safe with several servers and users at once.
 
-In: a cluster and the namespace of an installation. Out: accounts, and a new token or password, once. Never: writes over
-what somebody else wrote in between; replaces what is there already.
+In: a cluster and the namespace of an installation. Out: accounts, and a new token or password, shown once. Never:
+overwrites a concurrent change; replaces an existing key or password unasked.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ INITIAL: Final = "argocd-initial-admin-secret"
 ATTEMPTS: Final = 20
 _KEY_BYTES: Final = 32
 _MOMENT: Final = 0.005  # seconds
-Data = dict[str, bytes | None]  # None: taken away
+Data = dict[str, bytes | None]  # None: delete the key
 
 
 class AccountBook:
@@ -62,13 +62,13 @@ class AccountBook:
     async def one(self, name: str) -> Account:
         found = (await self.all()).get(name)
         if found is None:
-            raise UserError(f"there is no account {name!r}; 'argosy account list' shows all")
+            raise UserError(f"account {name!r} not found; run 'argosy account list'")
         return found
 
-    # -- the first start ----------------------------------------------------------------------------------------
+    # -- first start --------------------------------------------------------------------------------------------
 
     async def prepare(self) -> bool:
-        """A key to sign with, and a password of admin, where there is none; True: the password is new."""
+        """Create the signing key and the admin password if they are missing. True if the password is new."""
         await self._create(SECRET, {})
         await self._change(self._with_key)
         admin = (await self.all())[ADMIN]
@@ -78,7 +78,7 @@ class AccountBook:
         await self._fill_initial()
         password = secret_data(await self._secret(INITIAL)).get("password")
         if not password:
-            raise UserError(f"Secret {INITIAL} has no password; delete it, and start again")
+            raise UserError(f"Secret {INITIAL} has no password; delete the Secret and restart the server")
         made = await self.hashing.hashed(password.decode())
         at = self._now_written()
 
@@ -90,7 +90,7 @@ class AccountBook:
         return await self._change(first)
 
     async def _fill_initial(self) -> None:
-        """Where an installation made it empty, for a server that may not make any."""
+        """Fill an empty initial Secret, which the installation creates for a server that may not create Secrets."""
         found = await self._secret(INITIAL)
         if found is None or secret_data(found):
             return
@@ -102,20 +102,20 @@ class AccountBook:
     async def initial_password(self) -> str:
         found = secret_data(await self._secret(INITIAL)).get("password")
         if not found:
-            raise UserError(f"there is no Secret {INITIAL}; somebody deleted it, or no server has started here yet")
+            raise UserError(f"Secret {INITIAL} not found; it was deleted, or no server has started yet")
         return found.decode()
 
     # -- changes ------------------------------------------------------------------------------------------------
 
     async def set_password(self, name: str, password: str) -> None:
-        """Whatever the account showed before does not count any more."""
+        """Set the password. All earlier sessions and tokens of the account become invalid."""
         await self.one(name)
         settings = await self._cluster.get(ResourceKey("", "ConfigMap", self._namespace, SETTINGS))
         passwords.check_rule(password, map_data(settings).get("passwordPattern", ""))
         made = await self.hashing.hashed(password)
 
         def changed(data: Mapping[str, bytes]) -> Data:
-            """Whatever was given in this very second is older, too."""
+            """Date the change one second after the previous one, so that tokens issued in this second are invalid."""
             before = read_time(data.get(secret_key(name, "passwordMtime"), b""))
             at = datetime.fromtimestamp(max(self.now(), before + 1), UTC)
             return {secret_key(name, "password"): made, secret_key(name, "passwordMtime"): written(at).encode()}
@@ -125,16 +125,14 @@ class AccountBook:
     async def add_token(
         self, name: str, *, seconds: int = 0, token_id: str = "", limits: TokenLimits = NO_LIMITS
     ) -> str:
-        """The token: it is told once, and only its id is kept."""
+        """Issue a token and return it. Only its id is stored."""
         account = await self.one(name)
         if not account.is_enabled:
             raise UserError(f"account {name!r} is disabled; enable it first")
         if API_KEY not in account.capabilities:
-            raise UserError(
-                f"account {name!r} does not have apiKey capability; add it to accounts.{name} in argocd-cm"
-            )
+            raise UserError(f"account {name!r} does not have apiKey capability; add it to accounts.{name} in argocd-cm")
         if seconds < 0:
-            raise UserError("a token cannot have expired already; give a time from now on, or 0 for none")
+            raise UserError("token lifetime must not be negative; use 0 for no expiry")
         mark = self._mark(account.changed, seconds, token_id)
         limits.check_end(mark)
 
@@ -157,23 +155,23 @@ class AccountBook:
             marks = read_marks(data.get(secret_key(name, "tokens"), b""))
             left = tuple(each for each in marks if each.id != token_id)
             if left == marks:
-                raise UserError(f"account {name!r} has no token with id {token_id!r}; 'argosy account get' shows all")
+                raise UserError(f"account {name!r} has no token with id {token_id!r}; run 'argosy account get'")
             return {secret_key(name, "tokens"): _written_marks(left)}
 
         await self._change(removed)
 
     def _mark(self, changed: int, seconds: int, token_id: str) -> TokenMark:
-        """Younger than the password: what is as old does not count."""
+        """Date the token after the last password change: older tokens are invalid."""
         issued = max(self.now(), changed + 1)
         return TokenMark(token_id or new_id(), issued, issued + seconds if seconds else 0)
 
-    # -- the cluster --------------------------------------------------------------------------------------------
+    # -- cluster ------------------------------------------------------------------------------------------------
 
     async def _secret(self, name: str) -> Manifest | None:
         return await self._cluster.get(ResourceKey("", "Secret", self._namespace, name))
 
     async def _create(self, name: str, data: Mapping[str, bytes]) -> None:
-        """Nothing happens where it is there."""
+        """Create a Secret if it does not exist."""
         if await self._secret(name) is not None:
             return
         labels = {"app.kubernetes.io/name": name, "app.kubernetes.io/part-of": "argocd"}
@@ -182,17 +180,17 @@ class AccountBook:
             await self._cluster.create(
                 {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "data": _encoded(data)}
             )
-        except Conflict:  # somebody else is creating it: until it can be read
+        except Conflict:  # created concurrently: wait until it can be read
             for attempt in range(ATTEMPTS):
                 if await self._secret(name) is not None:
                     return
                 await asyncio.sleep(_MOMENT * attempt)
 
     async def _change(self, change: Callable[[Mapping[str, bytes]], Data]) -> bool:
-        """argocd-secret, with what a function makes of it; tried again where somebody else was first."""
+        """Patch argocd-secret with the result of `change`; retry on a write conflict."""
         found: Manifest | None = None
         for attempt in range(ATTEMPTS):
-            await asyncio.sleep(_MOMENT * attempt)  # whoever was first may not have been told yet that it is written
+            await asyncio.sleep(_MOMENT * attempt)  # the concurrent write may not be readable yet
             found = await self._secret(SECRET)
             if found is None:
                 continue
@@ -207,8 +205,8 @@ class AccountBook:
                 continue
             return True
         if found is None:
-            raise UserError(f"there is no Secret {SECRET} in {self._namespace}; start the server once")
-        raise TransientError(f"Secret {SECRET} is changed too often by others; try again")
+            raise UserError(f"Secret {SECRET} not found in {self._namespace}; start the server once")
+        raise TransientError(f"Secret {SECRET} gave up after {ATTEMPTS} write conflicts; try again")
 
     def _with_key(self, data: Mapping[str, bytes]) -> Data:
         if data.get(SIGNING_KEY):
@@ -223,7 +221,7 @@ class AccountBook:
 
 
 def new_id() -> str:
-    """argo: the form of a random UUID."""
+    """argo: a random id in UUID format."""
     text = secrets.token_hex(16)
     return "-".join((text[:8], text[8:12], f"4{text[13:16]}", f"a{text[17:20]}", text[20:]))
 
@@ -233,7 +231,5 @@ def _encoded(data: Mapping[str, bytes | None]) -> dict[str, Any]:
 
 
 def _written_marks(marks: tuple[TokenMark, ...]) -> bytes:
-    items = [
-        {"id": each.id, "iat": each.issued, **({"exp": each.expires} if each.expires else {})} for each in marks
-    ]
+    items = [{"id": each.id, "iat": each.issued, **({"exp": each.expires} if each.expires else {})} for each in marks]
     return json.dumps(items, separators=(",", ":")).encode()

@@ -1,4 +1,4 @@
-"""What an account may, asked of a cluster. In: a name, a question. Out: yes or no. Never: changes anything."""
+"""Checks permissions of an account. In: a name and a request. Out: allowed or not. Never: changes anything."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from argosy.web.auth.accounts import map_data
 async def may(
     cluster: ClusterReader, namespace: str, who: str, resource: str, action: str, thing: str
 ) -> tuple[bool, tuple[str, ...]]:
-    """And what of the rules cannot be read. `who` is an account, or a role of a project as rules name it."""
+    """Return whether the request is allowed, and errors in the policy. `who`: an account, or a project role name."""
     policy = read_access(map_data(await cluster.get(ResourceKey("", "ConfigMap", namespace, RBAC_CM))))
     found = await cluster.list(GroupKind("argoproj.io", "AppProject"), namespace=namespace)
     enforcer = Enforcer(policy, [read_project(each) for each in found.items])

@@ -1,7 +1,7 @@
-"""What the cluster says of identity at this moment, read from what a lookout knows.
+"""Accounts, signing key, RBAC policy and revoked sessions, read from the cluster view.
 
-In: a lookout. Out: accounts, keys, rules, revoked sessions; each made once, and again when what it is from changes.
-Never: asks the cluster, but for `look_again`.
+In: a cluster view. Out: parsed values, cached until their ConfigMap, Secret or AppProject changes. Never: reads
+from the cluster, except in `look_again`.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ class Standing:
         self.namespace = namespace
         self._made: dict[str, Any] = {}
         self._reported_fault: str | None = None  # None: before the first report
-        self._newer: dict[ResourceKey, Manifest | None] = {}  # read here, and not yet told by the lookout
+        self._newer: dict[ResourceKey, Manifest | None] = {}  # read directly, and newer than the cluster view
         self.stop = lookout.listen(self._noticed)
 
-    # -- what there is ------------------------------------------------------------------------------------------
+    # -- values -------------------------------------------------------------------------------------------------
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -79,7 +79,7 @@ class Standing:
 
     @property
     def key_name(self) -> str:
-        """Tells one key from another, and nothing of either."""
+        """Id of the signing key that reveals nothing about it."""
         return self._once("key_name", lambda: hashlib.sha256(b"name\0" + self.key).hexdigest()[:16])
 
     @property
@@ -92,27 +92,27 @@ class Standing:
 
     @property
     def is_anonymous_allowed(self) -> bool:
-        """argo"""
+        """argo: users.anonymous.enabled"""
         return self.settings.get("users.anonymous.enabled", "").strip().lower() == "true"
 
     @property
     def provider(self) -> Provider | None:
-        """Whom to ask for people; None: nobody, or what is written cannot be read."""
+        """OIDC provider; None if none is configured or the configuration is invalid."""
         return self._read_provider()[0]
 
     @property
     def provider_fault(self) -> str:
-        """Why `oidc.config` cannot be used; empty if it can, or if there is none."""
+        """Why `oidc.config` cannot be used; empty if it is valid or missing."""
         return self._read_provider()[1]
 
     def report_provider(self) -> None:
-        """Logs one line if `oidc.config` cannot be used, and one when it can again."""
+        """Log a warning when `oidc.config` becomes invalid, and a line when it is valid again."""
         fault, before = self.provider_fault, self._reported_fault
         self._reported_fault = fault
         if fault and fault != before:
             log.warning("SSO is not usable: %s", fault)
         elif before and not fault:
-            log.info("SSO: oidc.config of argocd-cm has no fault any more")
+            log.info("SSO: oidc.config in argocd-cm is valid again")
 
     def _read_provider(self) -> tuple[Provider | None, str]:
         return self._once(
@@ -127,7 +127,7 @@ class Standing:
         return self._once("revoked", lambda: map_data(self._config_map(SESSIONS)))
 
     def role_tokens(self, project: str, role: str) -> tuple[TokenMark, ...] | None:
-        """argo: kept in the role and in the status of its project; None: there is no such role."""
+        """argo: tokens are stored in the role and in the status of its project; None if the role does not exist."""
         found = self._get(ResourceKey(*PROJECT, self.namespace, project)) or {}
         roles = (found.get("spec") or {}).get("roles") or ()
         mine = [each for each in roles if isinstance(each, dict) and each.get("name") == role]
@@ -136,16 +136,16 @@ class Standing:
         by_role = ((found.get("status") or {}).get("jwtTokensByRole") or {}).get(role) or {}
         return (*marks_of(mine[0].get("jwtTokens")), *marks_of(by_role.get("items")))
 
-    # -- when it changes ----------------------------------------------------------------------------------------
+    # -- changes ------------------------------------------------------------------------------------------------
 
     async def look_again(self, cluster: ClusterReader, project: str = "") -> None:
-        """For who shows what is newer than the lookout's last word."""
+        """Read from the cluster, for a token that may be newer than the cluster view."""
         names = (("ConfigMap", SETTINGS), ("Secret", SECRET), ("ConfigMap", SESSIONS))
         keys = [ResourceKey("", kind, self.namespace, name) for kind, name in names]
         for key in [*keys, *([ResourceKey(*PROJECT, self.namespace, project)] if project else ())]:
             known = self._known.get(key)
             found = await cluster.get(key)
-            if self._known.get(key) is known:  # else the lookout was told of it meanwhile, perhaps of something newer
+            if self._known.get(key) is known:  # else the cluster view changed meanwhile, and may be newer
                 self._newer[key] = found
         self._made.clear()
 
@@ -159,13 +159,13 @@ class Standing:
             self._newer.pop(ResourceKey("", str(kind), self.namespace, name), None)
             self._made.clear()
             is_of_provider = name in (SETTINGS, SECRET)
-        elif kind == "Secret":  # of `$name:key`
+        elif kind == "Secret":  # may be referenced as `$name:key`
             self._made.pop("provider", None)
             is_of_provider = True
         elif kind == PROJECT.kind:
             self._newer.pop(ResourceKey(*PROJECT, self.namespace, name), None)
             self._made.pop("enforcer", None)
-        if is_of_provider and self._reported_fault is not None:  # while the first list is read, Secrets may be missing
+        if is_of_provider and self._reported_fault is not None:  # during the first list, Secrets may be missing
             self.report_provider()
 
     def _once(self, name: str, make: Callable[[], T]) -> T:
@@ -185,6 +185,6 @@ class Standing:
         for manifest in self._known.list(PROJECT, namespace=self.namespace):
             try:
                 found.append(read_project(manifest))
-            except UserError:  # whoever wrote it is told elsewhere; nobody has a right by it
+            except UserError:  # the project's page shows the error; an invalid project grants nothing
                 continue
         return found

@@ -1,6 +1,6 @@
-"""Accounts as argocd-cm and argocd-secret tell of them.
+"""Reads accounts from argocd-cm and argocd-secret.
 
-In: their data. Out: Account values. Never: raises; takes what cannot be read for a right.
+In: their data. Out: Account values. Never: raises; grants anything because of a value that cannot be read.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ ADMIN: Final = "admin"
 LOGIN, API_KEY = "login", "apiKey"
 CAPABILITIES: Final = (LOGIN, API_KEY)
 SETTINGS: Final = "argocd-cm"
-SECRET: Final = "argocd-secret"  # noqa: S105 - its name
+SECRET: Final = "argocd-secret"  # noqa: S105 - name of the Secret
 SIGNING_KEY: Final = "server.secretkey"
 _PREFIX: Final = "accounts."
 
 
 class TokenMark(NamedTuple):
-    """argo: all that is kept of a token; a time of 0 is none."""
+    """argo: the stored record of a token; a time of 0 means none."""
 
     id: str
     issued: int
@@ -38,8 +38,8 @@ class Account:
     name: str
     is_enabled: bool = True
     capabilities: tuple[str, ...] = ()
-    password: bytes = field(default=b"", repr=False)  # its hash
-    changed: int = 0  # when the password was: nothing that is older counts any more
+    password: bytes = field(default=b"", repr=False)  # bcrypt hash
+    changed: int = 0  # time of the last password change; older tokens are invalid
     tokens: tuple[TokenMark, ...] = ()
 
     def can(self, capability: str) -> bool:
@@ -47,7 +47,7 @@ class Account:
 
 
 def read_accounts(settings: Mapping[str, str], secrets: Mapping[str, bytes]) -> dict[str, Account]:
-    """By name; admin is always there, be it disabled."""
+    """Return accounts by name; admin always exists, but may be disabled."""
     written = {ADMIN: [LOGIN]}
     enabled = {ADMIN: _is_true(settings.get("admin.enabled", ""))}
     for key, value in settings.items():
@@ -64,7 +64,7 @@ def read_accounts(settings: Mapping[str, str], secrets: Mapping[str, bytes]) -> 
 
 
 def secret_key(name: str, field_name: str) -> str:
-    """argo: where something of an account is in argocd-secret."""
+    """argo: key of an account's field in argocd-secret."""
     return f"{name}.{field_name}" if name == ADMIN else f"{_PREFIX}{name}.{field_name}"
 
 
@@ -79,7 +79,7 @@ def map_data(config_map: Manifest | None) -> dict[str, str]:
 
 
 def read_marks(text: bytes) -> tuple[TokenMark, ...]:
-    """argo: a list as JSON; what cannot be read is no token."""
+    """argo: parse a JSON list; an invalid entry is not a token."""
     if not text.strip():
         return ()
     try:
@@ -90,7 +90,7 @@ def read_marks(text: bytes) -> tuple[TokenMark, ...]:
 
 
 def marks_of(items: Any) -> tuple[TokenMark, ...]:
-    """Of a list that is read already: that of a role of a project."""
+    """Read a list that is already parsed, such as that of a project role."""
     return tuple(_marks(items))
 
 
@@ -117,7 +117,7 @@ def _account(name: str, is_enabled: bool, capabilities: tuple[str, ...], secrets
 
 
 def _is_true(text: str) -> bool:
-    """argo: enabled unless it is said otherwise."""
+    """argo: enabled unless set to false."""
     return text.strip().lower() not in ("false", "f", "0")
 
 

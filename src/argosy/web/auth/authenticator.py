@@ -1,7 +1,7 @@
-"""Who people are: from what they show to a Caller, and whether that still counts.
+"""Authentication: identifies callers, issues sessions, and checks that credentials are still valid.
 
-In: a cluster, a lookout, and what requests show. Out: Callers, sessions, permissions. Never: takes what does not count
-for nothing shown; tells why it does not; keeps a password or a token.
+In: a cluster, a cluster view, and the credentials of requests. Out: Callers, sessions, permissions. Never: treats an
+invalid credential as none; reveals why it is invalid; stores a password or a token.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from argosy.web.auth.session_revocation import Revoking
 from argosy.web.auth.token_limits import NO_LIMITS, TokenLimits
 from argosy.web.auth.tokens import DAY, ISSUER, MAX_PARENTS, PERSONS, SKEW, BadToken, Claims, ParentToken
 
-IDLE: Final = 3600  # a session of a browser ends that long after its last request
-RENEWED: Final = 300  # seconds of use after which its token is made anew
-PADDING: Final = 0.4  # every answer to a login takes at least that long, whatever is found out
+IDLE: Final = 3600  # seconds; a browser session ends that long after its last request
+RENEWED: Final = 300  # seconds of use after which its token is replaced
+PADDING: Final = 0.4  # seconds; every login response takes at least that long, so that timing reveals nothing
 BETWEEN_LOOKS: Final = 1.0  # seconds
 MOST_LOOKED_FOR: Final = 1_000
 ARGOCD_COOKIE: Final = "argocd.token"  # argo
@@ -67,7 +67,7 @@ class Identities:
         self._logins = {"success": 0, "failure": 0}
 
     async def prepare(self) -> bool:
-        """Before the first request; True: admin has a new password."""
+        """Prepare for the first request. True if admin has a new password."""
         is_new = await self.book.prepare()
         await self.book.hashing.prepare()
         await self.standing.look_again(self._cluster)
@@ -76,12 +76,12 @@ class Identities:
 
     @property
     def key(self) -> bytes:
-        """For keys that are made from it; before there is one, everything that it would protect is refused."""
+        """Signing key, for derived keys. Without one, everything that it would protect is refused."""
         if len(self.standing.key) < tokens.SHORTEST_KEY:
             raise BadCredential
         return self.standing.key
 
-    # -- who asks -----------------------------------------------------------------------------------------------
+    # -- callers ------------------------------------------------------------------------------------------------
 
     async def identify(self, shown: Shown) -> Caller | None:
         cookie = shown.cookies.get(self.cookie) or shown.cookies.get(ARGOCD_COOKIE)
@@ -107,7 +107,7 @@ class Identities:
         return True
 
     def is_past(self, caller: Caller) -> bool:
-        """Of a token that a browser has replaced since, or could; of groups that are asked for at its next request."""
+        """True if the token has expired or was replaced by the browser, or its groups must be read again."""
         return 0 < caller.expires <= self._now() or self._has_old_groups(caller)
 
     def _has_old_groups(self, caller: Caller) -> bool:
@@ -120,7 +120,7 @@ class Identities:
         return self.standing.enforcer.permissions(caller.subjects)
 
     def may(self, caller: Caller, resource: str, action: str, thing: str) -> bool:
-        """Of a list it is asked thousands of times for one caller: whose permissions were asked for last is kept."""
+        """Check a permission. The last caller's permissions are cached, because lists check thousands of objects."""
         enforcer = self.standing.enforcer
         last, of, known = self._last
         if of is not caller or last is not enforcer or known is None:
@@ -136,7 +136,7 @@ class Identities:
         await self._refresh_groups(claims)
         try:
             return self._caller(claims, how)
-        except BadToken:  # the signature is ours: perhaps it is newer than what the lookout knows
+        except BadToken:  # signed by us: perhaps it is newer than the cluster view
             await self._look_again(claims)
         try:
             return self._caller(tokens.read(token, self.standing.key, self._now()), how)
@@ -144,18 +144,18 @@ class Identities:
             raise BadCredential from None
 
     async def _refresh_groups(self, claims: Claims) -> None:
-        """Asks the identity provider, but not for a session that does not count anyway."""
+        """Read groups from the identity provider, unless the session is invalid anyway."""
         provider = self.standing.provider
         if claims.issuer != PERSONS or provider is None:
             return
         try:
             self._check_person(claims)
         except BadToken:
-            return  # the caller finds the same fault, and refuses
+            return  # the caller of this method finds the same error and refuses
         await self.signing_in.user_info.refresh(provider, claims, self.standing.policy.scopes)
 
     async def _look_again(self, claims: Claims) -> None:
-        """One after another, and for one token not often: who was signed out may come back."""
+        """Read accounts from the cluster, one at a time and rarely per token: revoked tokens may come back."""
         now = self._clock.monotonic()
         if now - self._looked_for.get(claims.id, float("-inf")) < BETWEEN_LOOKS:
             return
@@ -167,7 +167,7 @@ class Identities:
             await self.standing.look_again(self._cluster, role[0] if role else "")
 
     def _caller(self, claims: Claims, how: How) -> Caller:
-        """Raises BadToken for what was signed once, and does not count now."""
+        """Return the caller of a signed token. Raises BadToken if the token is no longer valid."""
         made = Caller(
             claims.subject, how=how, id=claims.id, issuer=ISSUER, expires=claims.expires, claims=claims,
             signed_by=self.standing.key_name,
@@ -184,14 +184,14 @@ class Identities:
         return replace(made, name=name, kind="account")
 
     def token_limits(self, caller: Caller, subjects: Subjects) -> TokenLimits:
-        """Limits of a token that the caller creates for somebody. Raises PolicyError if it would have more rights."""
+        """Return the limits of a token that the caller creates. Raises PolicyError if it would have more rights."""
         claims = caller.claims
         if not isinstance(claims, Claims) or not _is_api_token(caller, claims):
             return NO_LIMITS
         permissions = self.standing.enforcer.permissions
         if subjects != caller.subjects and not permissions(caller.subjects).covers(permissions(subjects)):
             raise PolicyError(
-                f"a token cannot create a token with more rights than its own, and {subjects.name!r} has more; "
+                f"a token cannot create a token with more permissions than its own, and {subjects.name!r} has more; "
                 "sign in with a password to create it"
             )
         parents = (*claims.parents, ParentToken(claims.subject, claims.id, claims.issued))
@@ -202,24 +202,24 @@ class Identities:
         return TokenLimits(claims.expires, parents)
 
     def _check_parent(self, parent: ParentToken) -> None:
-        """Raises BadToken if the token that another was created with does not count any more."""
+        """Raises BadToken if the token that created another token is no longer valid."""
         if role := role_of(parent.subject):
             self._check_marks(self.standing.role_tokens(*role) or (), parent.id, parent.issued)
             return
         account = self.standing.accounts.get(parent.subject.partition(":")[0])
         if account is None or not account.can(API_KEY) or parent.issued <= account.changed:
-            raise BadToken("there is no such account, or it may not")
+            raise BadToken("the account does not exist or lacks the capability")
         self._check_marks(account.tokens, parent.id, parent.issued)
 
     def _check_person(self, claims: Claims) -> None:
-        """Raises BadToken for a session of an identity provider that does not count, whatever its groups are."""
+        """Raises BadToken if an SSO session is invalid, regardless of its groups."""
         self._check_session(claims)
         if is_reserved(claims.subject) or any(map(is_reserved, claims.groups)):
-            raise BadToken("it is called like a role")
+            raise BadToken("the subject or a group has the name of a role")
         if claims.subject in self.standing.accounts:
-            raise BadToken("it is called like an account")
+            raise BadToken("the subject has the name of a local account")
         if not claims.provider or claims.provider != self.provider:
-            raise BadToken("its identity provider is not asked any more")
+            raise BadToken("the identity provider is no longer configured")
 
     def _person(self, claims: Claims, made: Caller) -> Caller:
         self._check_person(claims)
@@ -227,15 +227,15 @@ class Identities:
         provider = self.standing.provider
         groups = self.signing_in.user_info.find_groups(provider, claims) if provider else None
         if groups is None:
-            raise BadToken("its groups are older than userInfoCacheExpiration")
+            raise BadToken("the groups are older than userInfoCacheExpiration")
         return replace(made, kind="person", groups=groups, email=claims.email, issuer=issuer)
 
     def _check_account(self, claims: Claims, name: str, capability: str) -> None:
         account = self.standing.accounts.get(name)
         if account is None or is_reserved(name) or capability not in CAPABILITIES or not account.can(capability):
-            raise BadToken("there is no such account, or it may not")
+            raise BadToken("the account does not exist or lacks the capability")
         if claims.issued <= account.changed and not self._is_of_password(claims, account, capability):
-            raise BadToken("the password has changed since")
+            raise BadToken("the password was changed after the token was issued")
         if capability == LOGIN:
             self._check_session(claims)
             return
@@ -243,16 +243,16 @@ class Identities:
 
     def _check_session(self, claims: Claims) -> None:
         if not claims.expires or claims.expires - claims.began > DAY + SKEW:
-            raise BadToken("no session is that long")
+            raise BadToken("the session lifetime exceeds one day")
         if self.revoking.is_over(claims.id, claims.began, self.standing.revoked):
-            raise BadToken("the session was ended")
+            raise BadToken("the session was revoked")
 
     def _check_role_token(self, claims: Claims, project: str, role: str) -> None:
         self._check_marks(self.standing.role_tokens(project, role) or (), claims.id, claims.issued)
 
     def _check_marks(self, marks: Iterable[TokenMark], token_id: str, issued: int) -> None:
-        """By id and time: an id may be given again after its token was deleted."""
-        # argo: takes the time twice, for the token and for its mark, so that they may differ
+        """Match by id and time, because an id can be reused after its token was deleted."""
+        # argo: reads the clock twice, for the token and for its record, so the times may differ
         own = [mark for mark in marks if mark.id == token_id and abs(mark.issued - issued) <= SKEW]
         if not own or any(mark.expires and mark.expires <= self._now() for mark in own):
             raise BadToken("the token was deleted, or has expired")
@@ -260,7 +260,7 @@ class Identities:
     # -- sessions -----------------------------------------------------------------------------------------------
 
     async def login(self, name: str, password: str, *, is_browser: bool = False, peer: str = "") -> str:
-        """A token. Raises BadLogin; whether the name is known, cannot be told from it, nor from how long it takes."""
+        """Return a session token. Raises BadLogin; neither the error nor its timing reveals whether the name exists."""
         began = self._clock.monotonic()
         try:
             account = await self._verified(name, password, peer)
@@ -272,11 +272,11 @@ class Identities:
         return self._session(account, is_browser=is_browser)
 
     def logins(self) -> dict[str, int]:
-        """How many came and went, since this process began."""
+        """Return the number of successful and failed logins since this process started."""
         return dict(self._logins)
 
     async def enter(self, code: str) -> str:
-        """By a code that counts once. Raises BadLogin."""
+        """Sign in with a one-time code. Raises BadLogin."""
         name = self._codes.redeem(code) if self._codes else None
         account = self.standing.accounts.get(name or "")
         if account is None or not account.can(LOGIN):
@@ -284,7 +284,7 @@ class Identities:
         return self._session(account, is_browser=True)
 
     def welcome(self, session_id: str, person: str, groups: tuple[str, ...], email: str) -> str:
-        """A session of somebody whom the identity provider has just vouched for."""
+        """Return a session for a user whom the identity provider has just authenticated."""
         now = self._now()
         lasts = min(IDLE, self._duration())
         claims = Claims(PERSONS, person, session_id, now, now + lasts, now, groups, self.provider, email)
@@ -297,7 +297,7 @@ class Identities:
             await self.revoking.end(claims.id, claims.began + DAY + SKEW, self.standing.revoked)
 
     def renewed(self, caller: Caller) -> str | None:
-        """A token that takes the place of one in a browser that is in use."""
+        """Return a replacement for the token of an active browser session; None if it is not due."""
         claims, now = caller.claims, self._now()
         if caller.how != "cookie" or not isinstance(claims, Claims) or not self.still(caller):
             return None
@@ -309,7 +309,7 @@ class Identities:
         return tokens.sign(replace(claims, issued=now, expires=expires), self.key)
 
     async def verify(self, caller: Caller, password: str, peer: str = "") -> bool:
-        """Whether it is their own password; counted as a login is."""
+        """True if it is the caller's own password; rate limited like a login."""
         return caller.kind == "account" and await self._verified(caller.name, password, peer) is not None
 
     async def _verified(self, name: str, password: str, peer: str) -> Account | None:
@@ -332,20 +332,20 @@ class Identities:
         return tokens.sign(claims, self.key)
 
     def _is_of_password(self, claims: Claims, account: Account, capability: str) -> bool:
-        """True for a session that names the password, because the time of that one says nothing."""
+        """True if the session id contains the password mark, which is used if the password's time is in the future."""
         is_named = claims.id.startswith(self._password_mark(account))
         return capability == LOGIN and self._is_from_future(account) and is_named
 
     def _is_from_future(self, account: Account) -> bool:
-        """True if the password was set before the clock was set back: no session would be younger than it for long."""
+        """True if the password was set before the clock was set back; every new session would look older than it."""
         return account.changed > self._now() + SKEW
 
     def _password_mark(self, account: Account) -> str:
-        """Begins the id of such sessions: they end when the password is changed."""
+        """Prefix of such session ids, derived from the password hash: they end when the password changes."""
         return f"{hmac.new(self.key, b'password' + account.password, sha256).hexdigest()[:32]}."
 
     def _duration(self) -> int:
-        """argo: users.session.duration; never longer than a day."""
+        """argo: users.session.duration; at most one day."""
         given = self.standing.settings.get("users.session.duration", "").strip()
         try:
             return max(1, min(DAY, int(seconds_of(given)))) if given else DAY
@@ -354,7 +354,7 @@ class Identities:
 
     @property
     def provider(self) -> str:
-        """Which identity provider is trusted now: its address, and who we are there. Empty: none."""
+        """Id of the configured identity provider: issuer and client id. Empty: none."""
         found = self.standing.provider
         return found.title if found else ""
 
@@ -363,5 +363,5 @@ class Identities:
 
 
 def _is_api_token(caller: Caller, claims: Claims) -> bool:
-    """True for tokens that were created for tools, False for sessions."""
+    """True for API tokens, False for sessions."""
     return caller.kind == "project" or (caller.kind == "account" and claims.subject.endswith(f":{API_KEY}"))

@@ -1,6 +1,6 @@
-"""Who asks, as a value, and what they showed of it.
+"""Caller: the authenticated user of a request; Credentials: what the request presented.
 
-In: –. Out: Caller and Shown. Never: believes what was shown; that is the matter of Identities.
+In: –. Out: Caller and Credentials. Never: verifies credentials; the Authenticator does.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ class Caller:
     name: str  # argo: the subject: an account, proj:<project>:<role>, or the sub of an OIDC token
     groups: tuple[str, ...] = ()
     how: How = "nobody"
-    id: str = ""  # of the session or token: what is revoked
-    kind: Kind = ""  # a role of a project, and a person whom an identity provider knows, are no accounts
+    id: str = ""  # id of the session or token, used to revoke it
+    kind: Kind = ""  # project roles and SSO users are not accounts
     email: str = ""
     issuer: str = ""  # argo: argocd, or the identity provider
     expires: int = 0
-    claims: Any = field(default=None, repr=False, compare=False)  # what was signed, to ask again whether it counts
-    signed_by: str = field(default="", repr=False, compare=False)  # which key, not the key
+    claims: Any = field(default=None, repr=False, compare=False)  # signed claims, to check again that they are valid
+    signed_by: str = field(default="", repr=False, compare=False)  # id of the signing key
 
     @property
     def is_nobody(self) -> bool:
@@ -34,12 +34,12 @@ class Caller:
 
     @property
     def subjects(self) -> Subjects:
-        """Whom rules may name."""
+        """Names that RBAC rules can match."""
         return Subjects(self.name, self.groups, self.kind == "project")
 
     @property
     def shown_name(self) -> str:
-        """For people and for logs."""
+        """Name for messages and logs."""
         return self.email or self.name or ("anonymous" if self.how == "anonymous" else "")
 
 
@@ -48,16 +48,16 @@ NOBODY = Caller("")
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """All of a request that may say who asks."""
+    """The parts of a request that can identify the caller."""
 
     bearer: str = field(default="", repr=False)
     cookies: Mapping[str, str] = field(default_factory=dict, repr=False)
-    peer: str = ""  # the address that it came from
+    peer: str = ""  # client IP address
 
 
 class BadLogin(Exception):
-    """argo: one answer, whatever is wrong."""
+    """argo: the same error for every kind of failed login."""
 
 
 class BadCredential(Exception):
-    """Something was shown, and it does not count: never the same as having shown nothing."""
+    """A credential was presented and is invalid; never treated like a missing credential."""

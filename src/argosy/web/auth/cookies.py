@@ -1,6 +1,6 @@
-"""Cookies of a session, and of a browser on its way to an identity provider.
+"""Set-Cookie headers of sessions and of pending SSO logins.
 
-In: how this server is reached, a token. Out: headers. Never: one that a script or another site's page can use.
+In: whether TLS is used, a token. Out: headers. Never: a cookie that scripts or other sites can use.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 from argosy.web.auth.oidc_login import SECONDS
 from argosy.web.auth.tokens import DAY
 
-AWAY: Final = "-sign-in"  # what the other cookie's name ends with
+AWAY: Final = "-sign-in"  # suffix of the name of the SSO login cookie
 Header = tuple[str, str]
 
 
@@ -19,7 +19,7 @@ def session(name: str, token: str, *, is_tls: bool) -> Header:
 
 
 def away(name: str, value: str, *, is_tls: bool) -> Header:
-    """The provider's page leads back: a browser sends a strict one only where our own page did."""
+    """Lax, because the provider's page redirects back: browsers send a Strict cookie only from our own pages."""
     return _cookie(name + AWAY, value, SECONDS, "Lax", is_tls)
 
 

@@ -1,6 +1,7 @@
-"""Which identity provider an installation trusts: `oidc.config` of argocd-cm.
+"""OIDC provider settings: `oidc.config` of argocd-cm.
 
-In: settings, and a way to look secrets up. Out: a Provider, or a sentence. Never: raises; a secret in a sentence.
+In: settings, and a function that looks up Secret values. Out: a Provider, or an error message. Never: raises; puts a
+secret into a message.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from argosy.kube.objects import Manifest, load
 from argosy.web.auth.accounts import SECRET, secret_data
 
 USUAL_SCOPES: Final = ("openid", "profile", "email", "groups")  # argo
-PLACEHOLDER: Final = "https://known.example"  # stands for a value of a Secret
+PLACEHOLDER: Final = "https://known.example"  # stands in for a Secret value
 WHERE: Final = "argocd-cm: oidc.config"
 
 
@@ -25,23 +26,23 @@ WHERE: Final = "argocd-cm: oidc.config"
 class Provider:
     issuer: str
     client: str
-    name: str = ""  # for the button
+    name: str = ""  # label of the login button
     secret: str = field(default="", repr=False)
     scopes: tuple[str, ...] = USUAL_SCOPES
-    audiences: tuple[str, ...] = ()  # argo: allowedAudiences; ours where there are none
-    authorities: str = ""  # argo: rootCA; beside those of the machine
-    id_token_claims: str = ""  # argo: requestedIDTokenClaims, as the JSON that is sent
-    user_info_url: str = ""  # argo: where groups are asked for, with enableUserInfoGroups
-    user_info_seconds: float = 0.0  # argo: userInfoCacheExpiration; 0: groups hold as long as the session
+    audiences: tuple[str, ...] = ()  # argo: allowedAudiences; empty: our client id
+    authorities: str = ""  # argo: rootCA, in addition to the system CAs
+    id_token_claims: str = ""  # argo: requestedIDTokenClaims, as the JSON to send
+    user_info_url: str = ""  # argo: userinfo endpoint for groups, with enableUserInfoGroups
+    user_info_seconds: float = 0.0  # argo: userInfoCacheExpiration; 0: groups are valid as long as the session
 
     @property
     def title(self) -> str:
-        """Tells it from others: another address, or another client, knows other people, or other groups of them."""
+        """Id of the provider: another URL or client means other users or other groups."""
         return f"{self.issuer} {self.client} {self.user_info_url}".rstrip()
 
 
 def secret_value(reference: str, find_secret: Callable[[str], Manifest | None]) -> str | None:
-    """argo: `$key` is of argocd-secret, `$name:key` of another Secret that is part of Argo CD."""
+    """argo: `$key` refers to argocd-secret, `$name:key` to another Secret labelled as part of Argo CD."""
     name, _, key = reference.removeprefix("$").rpartition(":")
     found = find_secret(name or SECRET) or {}
     labels = (found.get("metadata") or {}).get("labels") or {}
@@ -64,16 +65,16 @@ def referenced_secrets(settings: Mapping[str, str]) -> frozenset[str]:
 
 
 def read_provider(settings: Mapping[str, str], secret: Callable[[str], str | None]) -> tuple[Provider | None, str]:
-    """None and an empty sentence: none is asked for."""
+    """Return the provider and an error message. None and "": no provider is configured."""
     text = settings.get("oidc.config", "")
     if not text.strip():
         return None, ""
     try:
         found = load(text, where=WHERE)
-    except UserError as error:  # its words may quote a clientSecret
+    except UserError as error:  # its message may quote a clientSecret
         return None, str(UserError("is not valid YAML; correct this line", where=WHERE, line=error.line))
     if not isinstance(found, dict):
-        return None, f"{WHERE}: is no mapping; write issuer, clientID and clientSecret"
+        return None, f"{WHERE}: is not a map; set issuer, clientID and clientSecret"
     try:
         return _provider(found, secret), ""
     except UserError as error:
@@ -85,7 +86,7 @@ def _provider(found: Mapping[str, Any], secret: Callable[[str], str | None]) -> 
     client = _text(found, "clientID", secret)
     parts = _split_address(issuer)
     if parts is None or not parts.hostname or parts.query or parts.fragment:
-        raise UserError("issuer must begin with https:// and be no more than an address; correct it", where=WHERE)
+        raise UserError("issuer must begin with https:// and have no query or fragment", where=WHERE)
     if not client:
         raise UserError("clientID is missing; add it", where=WHERE)
     scopes = _texts(found, "requestedScopes") or USUAL_SCOPES
@@ -105,7 +106,7 @@ def _provider(found: Mapping[str, Any], secret: Callable[[str], str | None]) -> 
 
 
 def _user_info_url(found: Mapping[str, Any], issuer: str, secret: Callable[[str], str | None]) -> str:
-    """argo: userInfoBaseURL or the issuer, followed by userInfoPath. Empty: groups are those of the ID token."""
+    """argo: userInfoBaseURL or the issuer, plus userInfoPath. Empty: groups come from the ID token."""
     is_enabled = found.get("enableUserInfoGroups") or False
     if not isinstance(is_enabled, bool):
         raise UserError("enableUserInfoGroups is neither true nor false; correct it", where=WHERE)
@@ -132,37 +133,37 @@ def _user_info_seconds(found: Mapping[str, Any]) -> float:
 
 
 def _split_address(text: str) -> SplitResult | None:
-    """Split an https:// address with a host and without a user; None if the text is none."""
+    """Split an https:// URL with a host and without a user; None if the text is something else."""
     try:
         parts = urlsplit(text)
         is_usable = parts.scheme == "https" and parts.hostname and not parts.username and parts.port != 0
-    except ValueError:  # brackets, characters or a port that no address has
+    except ValueError:  # invalid brackets, characters or port
         return None
     return parts if is_usable else None
 
 
 def _requested_claims(found: Mapping[str, Any]) -> str:
-    """The `claims` parameter: a provider that keeps to the standard puts groups into an id_token only if asked to."""
+    """Return the `claims` parameter. Standard providers put groups into an ID token only if requested."""
     claims = found.get("requestedIDTokenClaims") or {}
     if not isinstance(claims, dict) or not all(each is None or isinstance(each, dict) for each in claims.values()):
-        raise UserError("requestedIDTokenClaims is no mapping of claims; write groups: {essential: true}", where=WHERE)
+        raise UserError("requestedIDTokenClaims is not a map of claims; use groups: {essential: true}", where=WHERE)
     return json.dumps({"id_token": claims}, separators=(",", ":")) if claims else ""
 
 
 def _text(found: Mapping[str, Any], name: str, secret: Callable[[str], str | None]) -> str:
     value = found.get(name) or ""
     if not isinstance(value, str):
-        raise UserError(f"{name} is no text; correct it", where=WHERE)
+        raise UserError(f"{name} is not a string", where=WHERE)
     if not value.startswith("$"):
         return value.strip()
     looked_up = secret(value)
     if looked_up is None:
-        raise UserError(f"{name} names a key that no Secret has; add it to argocd-secret", where=WHERE)
+        raise UserError(f"{name} refers to a missing Secret key; add it to argocd-secret", where=WHERE)
     return looked_up
 
 
 def _texts(found: Mapping[str, Any], name: str) -> tuple[str, ...]:
     value = found.get(name) or []
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        raise UserError(f"{name} is no list of texts; correct it", where=WHERE)
+        raise UserError(f"{name} is not a list of strings", where=WHERE)
     return tuple(value)

@@ -1,7 +1,7 @@
-"""Codes that open the page once: for whoever may read a folder of this machine.
+"""One-time login codes for users who can read a folder on this machine.
 
-In: a folder that only its owner may read. Out: a code, or whose it is. Never: a code that counts twice, or after a
-minute; a secret in a process's arguments.
+In: a private folder. Out: a code, or the account that it belongs to. Never: accepts a code twice or after a minute;
+puts a secret into process arguments.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 SECONDS: Final = 60
 KEY: Final = "entry.key"
 USED: Final = "entered"
-MANY: Final = 1_000  # from here on, used codes that are over are forgotten
+MANY: Final = 1_000  # used codes that have expired are deleted only from this number on
 _KEY_BYTES: Final = 32
 _FORM: Final = re.compile(r"([0-9a-f]{32})\.(\d{10,12})\.([a-z0-9][-a-z0-9_]{0,62})\.([A-Za-z0-9_-]{43})", re.ASCII)
 
@@ -39,13 +39,13 @@ class Codes:
         self._folder, self._now = folder, now
 
     def mint(self, name: str = ADMIN) -> str:
-        check_private_folder(self._folder)  # also before there is a key: the code would be refused later
+        check_private_folder(self._folder)  # also without a key: the code would be refused later
         check_private(self._folder / KEY)
         text = f"{secrets.token_hex(16)}.{int(self._now()) + SECONDS}.{name}"
         return f"{text}.{self._signed(text)}"
 
     def redeem(self, code: str) -> str | None:
-        """Whose it is; None where it does not count, or did already."""
+        """Return the account of a code; None if the code is invalid or was used."""
         found = _FORM.fullmatch(code)
         if not found or not self._is_key_private():
             return None
@@ -58,11 +58,11 @@ class Codes:
         return name
 
     def _is_first(self, once: str, until: str) -> bool:
-        """A file that can be made once tells all processes that use the folder, also after they begin anew."""
+        """Record the use of a code as a file, which all processes that share the folder see, also after a restart."""
         used = self._folder / USED
         used.mkdir(mode=0o700, exist_ok=True)
         known = list(used.iterdir())
-        for each in known if len(known) >= MANY else ():  # a clock that is ahead for a moment must not forget a code
+        for each in known if len(known) >= MANY else ():  # a clock that is briefly ahead must not free a code
             ended = each.name.partition(".")[2]
             if ended.isdigit() and int(ended) < self._now() - SECONDS:
                 each.unlink(missing_ok=True)
@@ -73,7 +73,7 @@ class Codes:
         return True
 
     def _is_key_private(self) -> bool:
-        """Visitors are not told where the key is; the log and whoever mints a code are."""
+        """Check the key's permissions. The path is logged, and shown to users who create codes, but not to visitors."""
         try:
             check_private_folder(self._folder)
             check_private(self._folder / KEY)
@@ -94,10 +94,10 @@ class Codes:
                 if len(found) == _KEY_BYTES:
                     return found
             self._make_key(path)
-        raise UserError("holds no key that can be read; remove it", where=str(path))
+        raise UserError("does not contain a valid key; delete the file", where=str(path))
 
     def _make_key(self, path: Path) -> None:
-        """Whole, or not at all: a second process must not see half of it."""
+        """Write the key atomically: another process must not read half of it."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = self._folder / f".{KEY}.{secrets.token_hex(8)}"
         handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)

@@ -1,8 +1,8 @@
-"""How often somebody may guess a password: counted in the cluster, before it is compared.
+"""Login rate limit: counts password attempts in the cluster before the password is compared.
 
-In: whose password is guessed, and from which address. Out: whether this guess counts. Never: forgets in a restart; lets
-a name that nobody has push out a real one, or one address shut out all others; counts after the fact, for then many at
-once would all be let through.
+In: an account and a client address. Out: whether this attempt may be compared. Never: resets on a restart; lets unknown
+names displace a real account, or one address lock out all others; counts after the comparison, because concurrent
+attempts would all pass.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from argosy.kube.objects import Manifest
 
 NAME: Final = "argosy-login-attempts"
 MOST: Final = 5  # argo: failures
-MOST_OF_ONE: Final = 4  # of them, of one address: who comes from elsewhere has one left
+MOST_OF_ONE: Final = 4  # of them, per address, so that other addresses keep one attempt
 WINDOW: Final = 300.0  # argo: seconds
-REMEMBERED: Final = 30 * 86400.0  # seconds for which an address that an account signed in from is its own
+REMEMBERED: Final = 30 * 86400.0  # seconds for which an address stays known after the account signed in from it
 AGAIN: Final = 86400.0  # seconds after which that is written again
-ACCOUNT, AT, HOME, STRANGERS = "account.", "at.", "home.", "strangers"  # what keys begin with
-UNKNOWN: Final = ""  # all names that nobody has share one
-ATTEMPTS: Final = 12  # to write what another server writes at the same time
+ACCOUNT, AT, HOME, STRANGERS = "account.", "at.", "home.", "strangers"  # key prefixes in the ConfigMap
+UNKNOWN: Final = ""  # shared by all unknown names
+ATTEMPTS: Final = 12  # on write conflicts with other servers
 MOMENT: Final = 0.005  # seconds
 MOST_KNOWN: Final = 1_000
-FRESH: Final = 1.0  # seconds for which what was read is believed, where it refuses
+FRESH: Final = 1.0  # seconds for which a cached refusal is used
 
 
 class Guess(NamedTuple):
-    """A guess that counts, and may be taken back where it was none."""
+    """A counted attempt; it can be taken back if the password was right."""
 
     counts: tuple[str, ...]
     mark: str
-    place: str  # where it comes from
+    place: str  # hash of account and address
 
 
 class _Count(NamedTuple):
@@ -51,10 +51,10 @@ class Attempts:
         self._cluster, self._clock = cluster, clock
         self._key = ResourceKey("", "ConfigMap", namespace, NAME)
         self._turn = asyncio.Lock()
-        self._full: dict[tuple[str, str], tuple[float, list[str]]] = {}  # when it was read, and what; if it refuses
+        self._full: dict[tuple[str, str], tuple[float, list[str]]] = {}  # refusals: time of the read, and attempts
 
     async def reserve(self, whose: str, peer: str = "") -> Guess | None:
-        """None: it is not to be compared."""
+        """Count an attempt. None: refused, do not compare the password."""
         async with self._turn:
             if self._is_known_full(whose, peer):
                 return None
@@ -72,10 +72,10 @@ class Attempts:
                 data = {each.key: [*self._marks(found, each.key), mark] for each in counts}
                 if await self._write(found, data):
                     return Guess(tuple(data), mark, place)
-            return None  # others are at it too: who is not counted is not compared
+            return None  # too many write conflicts: an attempt that is not counted is not compared
 
     async def forgive(self, guess: Guess) -> None:
-        """It was right. What others guessed before stays counted; from now on the place is the account's own."""
+        """Take back a correct attempt and remember the address as known. Attempts by others stay counted."""
         async with self._turn:
             for attempt in range(ATTEMPTS):
                 await asyncio.sleep(MOMENT * attempt)
@@ -91,7 +91,7 @@ class Attempts:
                     return
 
     def _counts(self, found: Manifest | None, whose: str, place: str) -> tuple[_Count, ...]:
-        """Where an account has signed in before it has a count of its own: nobody elsewhere can shut it out there."""
+        """Known addresses of an account have a separate limit, so that nobody can lock it out there."""
         if not place:
             return (_Count(f"{ACCOUNT}{whose}" if whose else STRANGERS, MOST),)
         if self._is_home(found, place, REMEMBERED):
@@ -103,7 +103,7 @@ class Attempts:
         return _seconds(str(data.get(f"{HOME}{place}") or "0"), unreadable=0.0) > self._now() - seconds
 
     def _is_known_full(self, whose: str, peer: str) -> bool:
-        """What was read a moment ago refuses as long as none of it is forgotten."""
+        """True if a recent read refused, and none of its attempts has expired since."""
         at, marks = self._full.get((whose, peer), (0.0, []))
         if not marks or self._clock.monotonic() - at > FRESH:
             self._full.pop((whose, peer), None)
@@ -115,12 +115,12 @@ class Attempts:
         return self._recent(str(data.get(key) or "").split())
 
     def _recent(self, marks: list[str]) -> list[str]:
-        """A mark from the future was made before the clock was set back, and would count until it has caught up."""
+        """Drop old attempts, and attempts in the future: they predate a clock change and would count too long."""
         now = self._now()
         return [mark for mark in marks if now - WINDOW < (at := _seconds(mark)) and (at <= now + WINDOW or isinf(at))]
 
     async def _write(self, found: Manifest | None, marks: Mapping[str, list[str]]) -> bool:
-        """False: somebody else was first, and it must be read again."""
+        """Write attempts. False: a write conflict; read again."""
         data = {key: " ".join(each) or None for key, each in marks.items()} | self._stale(found, marks)
         metadata = {"name": NAME, "namespace": self._key.namespace}
         try:
@@ -136,7 +136,7 @@ class Attempts:
         return True
 
     def _stale(self, found: Manifest | None, but: Container[str]) -> dict[str, None]:
-        """Places of which nothing counts any more: else they would become ever more."""
+        """Return expired per-address keys, so that the ConfigMap does not grow forever."""
         gone: dict[str, None] = {}
         for key in (found or {}).get("data") or {}:
             is_old = key.startswith(AT) and not self._marks(found, key)
@@ -150,7 +150,7 @@ class Attempts:
 
 
 def _seconds(mark: str, unreadable: float = float("inf")) -> float:
-    """What cannot be read counts as now: nobody gains by writing nonsense there."""
+    """Parse a time. Invalid text counts as now, so that writing invalid data gains nothing."""
     try:
         return float(mark)
     except ValueError:
@@ -158,5 +158,5 @@ def _seconds(mark: str, unreadable: float = float("inf")) -> float:
 
 
 def _place(whose: str, peer: str) -> str:
-    """An account at an address, as a key of a ConfigMap may be."""
+    """Return account and address as a valid ConfigMap key."""
     return hashlib.sha256(f"{whose}\0{peer}".encode()).hexdigest()[:32]

@@ -1,8 +1,8 @@
-"""Asking an identity provider who somebody is: OpenID Connect with PKCE.
+"""OpenID Connect client with PKCE: authenticates users with an identity provider.
 
-In: a Provider, and what a browser brings back from it. Out: an address to send the browser to, or a Person. Never: a
-claim of a token whose signature, issuer, audience, time and nonce were not checked; a connection whose certificate was
-not; a key or an algorithm that the token itself brings.
+In: a Provider, and the parameters that a browser brings back. Out: a login URL, or a Person. Never: uses claims of a
+token whose signature, issuer, audience, time and nonce were not checked; connects without checking the certificate;
+uses a key or an algorithm that the token itself names.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from argosy.kube.controller.clock import Clock
 from argosy.web.auth.identity_provider import Provider
 
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
-KEPT: Final = 300.0  # seconds that what a provider publishes is believed
-BETWEEN_LOOKS: Final = 10.0  # seconds, at least, before unknown keys are asked for again
+KEPT: Final = 300.0  # seconds for which provider metadata and keys are cached
+BETWEEN_LOOKS: Final = 10.0  # seconds between two requests for unknown keys
 SKEW: Final = 5
 AT_ONCE: Final = 8
 MOST_GROUPS: Final = 1_000
@@ -36,12 +36,12 @@ Headers = tuple[tuple[str, str], ...]
 
 
 class NotVouched(Exception):
-    """The provider did not vouch for anybody. Why is for the log."""
+    """The provider did not authenticate the user. The reason is for the log only."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderLogin:
-    """What a provider gave at a login, to ask it for groups."""
+    """Tokens of a login, to read groups from the provider later."""
 
     claims: Mapping[str, Any] = field(repr=False)  # of the ID token
     access_token: str = field(repr=False)
@@ -52,12 +52,12 @@ class Person:
     subject: str
     groups: tuple[str, ...] = ()
     email: str = ""
-    login: ProviderLogin | None = None  # where groups come from the userinfo endpoint
+    login: ProviderLogin | None = None  # if groups come from the userinfo endpoint
 
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """What binds an answer to the browser that asked."""
+    """Values that bind a response to the browser that started the login."""
 
     state: str
     nonce: str
@@ -66,7 +66,7 @@ class Secrets:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What a provider says of itself."""
+    """Discovery document of a provider."""
 
     authorize: str
     token: str
@@ -76,7 +76,7 @@ class Published:
 
 
 class Conversation:
-    """With whichever provider is trusted now."""
+    """OIDC requests to the provider that is configured now."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -85,7 +85,7 @@ class Conversation:
         self._keys: dict[str, tuple[float, list[jwt.PyJWK]]] = {}
 
     async def address(self, provider: Provider, secrets: Secrets, callback: str) -> str:
-        """Where the browser goes to sign in."""
+        """Return the login URL for the browser."""
         published = await self._publication(provider)
         challenge = base64.urlsafe_b64encode(sha256(secrets.verifier.encode()).digest()).rstrip(b"=").decode()
         asked = {
@@ -105,7 +105,7 @@ class Conversation:
     async def person(
         self, provider: Provider, secrets: Secrets, callback: str, code: str, scopes: Sequence[str]
     ) -> Person:
-        """Whom a code stands for. Raises NotVouched, or TransientError where the provider does not answer."""
+        """Exchange a code for a user. Raises NotVouched, or TransientError if the provider is unavailable."""
         published = await self._publication(provider)
         form = {
             "grant_type": "authorization_code",
@@ -123,47 +123,47 @@ class Conversation:
         answer = await self._ask(provider, published.token, "POST", tuple(headers), urlencode(form).encode())
         token = answer.get("id_token")
         if not isinstance(token, str):
-            raise NotVouched("the provider gave no id_token")
+            raise NotVouched("the provider returned no id_token")
         said = await self._verified(provider, published, token)
         if not hmac.compare_digest(str(said.get("nonce") or "").encode(), secrets.nonce.encode()):
-            raise NotVouched("the nonce is another")
+            raise NotVouched("the nonce does not match")
         if not provider.user_info_url:
             return person_of(said, scopes)
         access_token = answer.get("access_token")
         if not isinstance(access_token, str) or not access_token.isascii() or not access_token.isprintable():
-            raise NotVouched("enableUserInfoGroups needs an access token, and the provider gave none")
+            raise NotVouched("enableUserInfoGroups requires an access token, and the provider returned none")
         kept = {"sub", "email", "email_verified", *scopes}
         login = ProviderLogin({name: value for name, value in said.items() if name in kept}, access_token)
         return await self.person_with_groups(provider, login, scopes)
 
     async def person_with_groups(self, provider: Provider, login: ProviderLogin, scopes: Sequence[str]) -> Person:
-        """argo: `groups` of the userinfo endpoint take the place of those of the ID token.
+        """argo: `groups` of the userinfo endpoint replace those of the ID token.
 
-        Raises NotVouched only if the access token is refused (401) or belongs to another subject. Every other answer
-        (429, a redirect, the page of a proxy) says nothing about the person, and is a TransientError.
+        Raises NotVouched only if the access token is refused (401) or belongs to another subject. Every other response
+        (429, a redirect, the page of a proxy) says nothing about the user and is a TransientError.
         """
         headers = (("Authorization", f"Bearer {login.access_token}"), ("Accept", "application/json"))
         answered = await self._send(provider, Request("GET", provider.user_info_url, headers))
         if answered.code == 401:
-            raise NotVouched(f"{USER_INFO}: the provider answers 401")
+            raise NotVouched(f"{USER_INFO}: the provider returned 401")
         info = answered.document()
         if answered.code != 200 or not isinstance(info, dict):
-            what = f"answers {answered.code}" if answered.code != 200 else "answers no JSON object"
+            what = f"returned {answered.code}" if answered.code != 200 else "returned no JSON object"
             raise TransientError(f"{USER_INFO}: {what}; try again later")
         if not isinstance(info.get("sub"), str):
-            raise TransientError(f"{USER_INFO}: answers without a subject; try again later")
+            raise TransientError(f"{USER_INFO}: returned no subject; try again later")
         if info["sub"] != login.claims.get("sub"):
-            raise NotVouched(f"{USER_INFO}: its subject is not that of the ID token")
+            raise NotVouched(f"{USER_INFO}: the subject differs from that of the ID token")
         return replace(person_of({**login.claims, "groups": info.get("groups")}, scopes), login=login)
 
     async def _verified(self, provider: Provider, published: Published, token: str) -> Mapping[str, Any]:
         try:
             header = jwt.get_unverified_header(token)
         except jwt.PyJWTError as error:
-            raise NotVouched("no token") from error
+            raise NotVouched("the ID token is malformed") from error
         algorithm = header.get("alg")
         if algorithm not in ALGORITHMS or algorithm not in published.algorithms or "crit" in header:
-            raise NotVouched("the algorithm is none that the provider signs by")
+            raise NotVouched("the provider does not list the signing algorithm")
         key = await self._key(provider, published, str(header.get("kid") or ""), algorithm)
         audiences = provider.audiences or (provider.client,)
         try:
@@ -176,17 +176,17 @@ class Conversation:
             raise NotVouched(f"{type(error).__name__}") from error
         self._check_times(said)
         if isinstance(said["aud"], list) and len(said["aud"]) > 1 and said.get("azp") != provider.client:
-            raise NotVouched("it is for several, and not by us")
+            raise NotVouched("the token has several audiences, and azp is not our client id")
         return said
 
     def _check_times(self, said: Mapping[str, Any]) -> None:
-        """By our clock, as everything is."""
+        """Check times with our clock, as everywhere."""
         now = self._clock.now().timestamp()
         times = {name: said.get(name, now) for name in ("exp", "iat", "nbf")}
         if any(isinstance(time, bool) or not isinstance(time, int | float) for time in times.values()):
-            raise NotVouched("its times are none")
+            raise NotVouched("exp, iat or nbf is not a number")
         if times["exp"] <= now - SKEW or max(times["iat"], times["nbf"]) > now + SKEW:
-            raise NotVouched("it is over, or not valid yet")
+            raise NotVouched("the token has expired or is not valid yet")
 
     async def _key(self, provider: Provider, published: Published, kid: str, algorithm: str) -> jwt.PyJWK:
         for is_again in (False, True):
@@ -194,7 +194,7 @@ class Conversation:
                 fits = key.key_id == kid if kid else True
                 if fits and key.key_type in _types(algorithm):
                     return key
-        raise NotVouched("the provider has no such key")
+        raise NotVouched("the provider does not publish the signing key")
 
     async def _known_keys(self, provider: Provider, published: Published, *, is_again: bool) -> list[jwt.PyJWK]:
         at, known = self._keys.get(provider.title, (float("-inf"), []))
@@ -208,7 +208,7 @@ class Conversation:
                 try:
                     made.append(jwt.PyJWK.from_dict(each))
                 except (jwt.PyJWTError, TypeError, ValueError):
-                    continue  # of a kind that we do not know, or nonsense
+                    continue  # unsupported or invalid key
         self._keys = {provider.title: (self._clock.monotonic(), made)}
         return made
 
@@ -227,9 +227,9 @@ class Conversation:
         answered = await self._send(provider, Request(method, url, headers, body))
         found = answered.document()
         if answered.code >= 500:
-            raise TransientError(f"{urlsplit(url).hostname}: answers {answered.code}; try again later")
+            raise TransientError(f"{urlsplit(url).hostname}: returned {answered.code}; try again later")
         if answered.code != 200 or not isinstance(found, dict):
-            raise NotVouched(f"the provider answers {answered.code}")
+            raise NotVouched(f"the provider returned {answered.code}")
         return found
 
     async def _send(self, provider: Provider, request: Request) -> Answered:
@@ -239,13 +239,13 @@ class Conversation:
 
 def _publication(provider: Provider, found: Mapping[str, Any]) -> Published:
     if found.get("issuer") != provider.issuer:
-        raise NotVouched("the provider says that it is another; write its issuer as it does")
+        raise NotVouched("the issuer differs from that of the provider's discovery document")
     addresses = [found.get(name) for name in ("authorization_endpoint", "token_endpoint", "jwks_uri")]
     if not all(isinstance(each, str) and each.startswith("https://") for each in addresses):
-        raise NotVouched("the provider publishes no addresses that begin with https://")
+        raise NotVouched("the provider's discovery document lacks https:// endpoints")
     methods = found.get("code_challenge_methods_supported")
     if isinstance(methods, list) and "S256" not in methods:
-        raise NotVouched("the provider does not know PKCE with S256")
+        raise NotVouched("the provider does not support PKCE with S256")
     named = found.get("id_token_signing_alg_values_supported")
     algorithms = tuple(each for each in named if isinstance(each, str)) if isinstance(named, list) else ("RS256",)
     ways = found.get("token_endpoint_auth_methods_supported")
@@ -254,13 +254,13 @@ def _publication(provider: Provider, found: Mapping[str, Any]) -> Published:
 
 
 def person_of(said: Mapping[str, Any], scopes: Sequence[str]) -> Person:
-    """Names that are for roles are refused as a subject, and left out among groups."""
+    """Read a user from claims. A subject that is a role name is refused; groups that are role names are dropped."""
     subject = said.get("sub")
     if not isinstance(subject, str) or not subject.strip() or not subject.isprintable() or is_reserved(subject):
-        raise NotVouched("the provider's name for this person cannot be used here")
+        raise NotVouched("the subject is invalid or reserved")
     email = said.get("email")
     is_doubtful = said.get("email_verified") in (False, "false")
-    is_verified = said.get("email_verified") in (True, "true")  # who says nothing of it may not have checked it
+    is_verified = said.get("email_verified") in (True, "true")  # absent: the provider may not have verified it
     groups: list[str] = []
     for scope in scopes:  # argo: argocd-rbac-cm's `scopes`
         if scope == "email" and not is_verified:

@@ -1,7 +1,7 @@
-"""From a browser that asks to sign in by an identity provider, there and back again.
+"""SSO login: redirects a browser to the identity provider and handles the callback.
 
-In: a browser's cookie, and what the provider sends it back with. Out: an address, a session. Never: an answer that is
-not of the question that this very browser asked; one question answered twice.
+In: a browser's cookie and the callback parameters. Out: a redirect URL, a session. Never: accepts a callback that this
+browser did not start, or one callback twice.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from argosy.web.auth.user_info import UserInfoGroups
 
 log = logging.getLogger(__name__)
 SECONDS: Final = 300
-LONGEST_COOKIE: Final = 3_800  # bytes that browsers keep
+LONGEST_COOKIE: Final = 3_800  # bytes; browser limit
 MOST_USED: Final = 10_000
-QUIET: Final = 1.0  # seconds between two warnings of one kind
+QUIET: Final = 1.0  # seconds between two warnings with the same message
 
 
 @dataclass(frozen=True)
 class Going:
-    where: str  # the provider's page
-    cookie: str  # what the browser must show when it comes back
+    where: str  # login page of the provider
+    cookie: str  # cookie that the callback must present
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Back:
 
 
 class Doorkeeper(Protocol):
-    """What is needed of Identities here."""
+    """The part of the Authenticator that SSO needs."""
 
     standing: Standing
 
@@ -63,12 +63,12 @@ class SigningIn:
 
     @property
     def provider_name(self) -> str:
-        """For a button; empty where there is none to ask."""
+        """Label of the login button; empty without a provider."""
         found = self._identities.standing.provider
         return found.name if found else ""
 
     async def leave(self, callback: str, next_page: str) -> Going:
-        """Raises BadLogin where nobody is to be asked, or nobody answers."""
+        """Start a login. Raises BadLogin if there is no provider, or it is unavailable."""
         provider = self._identities.standing.provider
         if provider is None:
             raise BadLogin
@@ -76,18 +76,18 @@ class SigningIn:
         try:
             where = await self._conversation.address(provider, asked, callback)
         except (NotVouched, TransientError, UserError) as error:
-            self._warn("the identity provider cannot be asked: %s", error)
+            self._warn("cannot reach the identity provider: %s", error)
             raise BadLogin from error
         kept = {"s": asked.state, "n": asked.nonce, "v": asked.verifier, "p": next_page, "c": callback}
         return Going(where, self._sealed({**kept, "i": provider.title, "e": int(self._now()) + SECONDS}))
 
     async def come_back(self, cookie: str, state: str, code: str, issuer: str) -> Back:
-        """Raises BadLogin."""
+        """Finish a login. Raises BadLogin."""
         try:
             kept = self._opened(cookie)
             person = await self._person(kept, state, code, issuer)
         except (BadToken, NotVouched, TransientError, UserError) as error:
-            self._warn("a sign-in by the identity provider was refused: %s", error)
+            self._warn("SSO login refused: %s", error)
             raise BadLogin from error
         session_id = new_id()
         token = self._session(session_id, person)
@@ -98,27 +98,27 @@ class SigningIn:
         standing = self._identities.standing
         provider = standing.provider
         if provider is None or kept["i"] != provider.title or (issuer and issuer != provider.issuer):
-            raise NotVouched("another provider was asked")
+            raise NotVouched("the login was started with another provider")
         if not code or not hmac.compare_digest(state.encode(), str(kept["s"]).encode()):
-            raise NotVouched("this browser has not asked that")
+            raise NotVouched("the login was not started by this browser")
         self._use(state)
         secrets = Secrets(kept["s"], kept["n"], kept["v"])
         person = await self._conversation.person(provider, secrets, kept["c"], code, standing.policy.scopes)
         if person.subject in standing.accounts:
-            raise NotVouched("the provider's name for this person is that of an account")
+            raise NotVouched("the subject has the name of a local account")
         return person
 
     def _use(self, state: str) -> None:
         now = self._now()
         self._used = {each: until for each, until in self._used.items() if until > now}
         if state in self._used:
-            raise NotVouched("that was answered already")
-        if len(self._used) >= MOST_USED:  # the provider takes no code twice, either
+            raise NotVouched("the callback was already used")
+        if len(self._used) >= MOST_USED:  # the provider refuses a reused code, too
             del self._used[next(iter(self._used))]
         self._used[state] = now + SECONDS + 1
 
     def _warn(self, text: str, error: Exception) -> None:
-        """Not for every request of every stranger: they could fill the log; the audit counts them all."""
+        """Log at most one warning per second and message: strangers could fill the log. The audit log counts all."""
         now = self._clock.monotonic()
         if now - self._warned.get(text, -QUIET) >= QUIET:
             self._warned[text] = now
@@ -129,15 +129,15 @@ class SigningIn:
         made = welcome(session_id, person.subject, person.groups, person.email)
         if len(made) <= LONGEST_COOKIE:
             return made
-        named = self._identities.standing.enforcer.names  # more than a browser keeps: only those that rules know
+        named = self._identities.standing.enforcer.names  # too large for a cookie: keep groups in RBAC rules
         groups = tuple(group for group in person.groups if group in named)
         made = welcome(session_id, person.subject, groups, person.email)
         if len(made) > LONGEST_COOKIE:
-            log.warning("a person has more groups with roles than a session can hold")
+            log.warning("SSO login refused: too many groups with roles for a session cookie")
             raise BadLogin
         return made
 
-    # -- the cookie ---------------------------------------------------------------------------------------------
+    # -- cookie -------------------------------------------------------------------------------------------------
 
     def _sealed(self, kept: dict[str, Any]) -> str:
         text = encoded(json.dumps(kept).encode())
@@ -146,10 +146,10 @@ class SigningIn:
     def _opened(self, cookie: str) -> dict[str, Any]:
         text, _, seal = cookie.partition(".")
         if not hmac.compare_digest(seal.encode(), self._seal(text).encode()):
-            raise BadToken("this browser has not asked to sign in")
+            raise BadToken("the login cookie is missing or invalid")
         kept: dict[str, Any] = json.loads(decoded(text))
         if kept["e"] <= self._now():
-            raise BadToken("it took too long")
+            raise BadToken("the login took too long")
         return kept
 
     def _seal(self, text: str) -> str:

@@ -1,6 +1,6 @@
-"""Passwords, by bcrypt as in Argo CD, so that both know each other's.
+"""Password hashing with bcrypt, compatible with Argo CD.
 
-In: a password, and the hash that is kept. Out: yes or no, or a new hash. Never: quicker where nobody is known.
+In: a password and the stored hash. Out: match or not, or a new hash. Never: answers faster for an unknown account.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import bcrypt
 from argosy.errors import UserError
 
 COST: Final = 10  # argo
-LONGEST: Final = 72  # bytes that count; more would not
+LONGEST: Final = 72  # bytes that bcrypt uses
 USUAL_RULE: Final = "^.{8,32}$"  # argo: passwordPattern
 AT_ONCE: Final = 4
-INITIAL_BYTES: Final = 18  # of chance
+INITIAL_BYTES: Final = 18  # of randomness
 
 
 class Hashing:
-    """Counts what it compares: nobody may make it guess often."""
+    """Compares passwords, a few at a time."""
 
     def __init__(self, cost: int = COST) -> None:
         self._cost = cost
@@ -31,7 +31,7 @@ class Hashing:
         self.compared = 0
 
     async def fits(self, password: str, kept: bytes) -> bool:
-        """Takes as long where nothing is kept, or nothing that can be compared."""
+        """Compare a password. Takes as long if there is no stored hash or it is invalid."""
         given = password.encode("utf-8", "surrogatepass")
         is_fair = 0 < len(given) <= LONGEST and b"\0" not in given
         async with self._turns:
@@ -44,7 +44,7 @@ class Hashing:
             return False
 
     async def prepare(self) -> None:
-        """So that the first whom nobody knows is not refused later than the second."""
+        """Create the dummy hash, so that the first login of an unknown account is not slower than later ones."""
         await asyncio.to_thread(self._against_nobody)
 
     async def hashed(self, password: str) -> bytes:
@@ -62,20 +62,20 @@ class Hashing:
 def _compared(given: bytes, kept: bytes) -> bool | None:
     try:
         return bcrypt.checkpw(given, kept)
-    except ValueError:  # what is kept is no hash
+    except ValueError:  # the stored value is not a hash
         return None
 
 
 def check_rule(password: str, rule: str = "") -> None:
-    """argo: passwordPattern; raises UserError for a password that must not be."""
+    """argo: passwordPattern. Raises UserError if the password is not allowed."""
     try:
         fits = re.search(rule or USUAL_RULE, password)
     except re.error:
-        raise UserError("passwordPattern is no expression; correct it", where="argocd-cm") from None
+        raise UserError("passwordPattern is not a valid regular expression", where="argocd-cm") from None
     if not fits:
-        raise UserError(f"the new password does not fit {rule or USUAL_RULE}; choose another")
+        raise UserError(f"the new password does not match passwordPattern {rule or USUAL_RULE}; choose another")
     if len(password.encode()) > LONGEST or "\0" in password:
-        raise UserError(f"the new password has more than {LONGEST} bytes, or a NUL; choose another")
+        raise UserError(f"the new password is longer than {LONGEST} bytes or contains NUL; choose another")
 
 
 def initial() -> str:

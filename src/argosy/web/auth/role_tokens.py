@@ -1,6 +1,6 @@
-"""Tokens of roles of projects: made, and taken back.
+"""Creates and deletes tokens of project roles.
 
-In: a desk, a project and a role. Out: a token, told once. Never: more of it kept than its id and its times.
+In: an application service, a project and a role. Out: a token, shown once. Never: stores more than its id and times.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ async def add_role_token(
     desk: Desk, project: str, role: str, *, seconds: int = 0, token_id: str = "", limits: TokenLimits = NO_LIMITS
 ) -> str:
     if seconds < 0:
-        raise UserError("a token cannot have expired already; give a time from now on, or 0 for none")
+        raise UserError("token lifetime must not be negative; use 0 for no expiry")
     made: list[TokenMark] = []
 
     def added(roles: list[dict[str, Any]], status: dict[str, Any]) -> None:
         mine = _role(roles, project, role)
         known = marks_of(mine.get(TOKENS))
-        issued = max([int(clock().timestamp()), *(each.issued + 1 for each in known)])  # argo: by it one is deleted
+        issued = max([int(clock().timestamp()), *(each.issued + 1 for each in known)])  # argo: deletes by this time
         mark = TokenMark(token_id or new_id(), issued, issued + seconds if seconds else 0)
         if any(each.id == mark.id for each in known):
             raise UserError(f"token id {mark.id!r} has been used; choose another id")
@@ -49,7 +49,7 @@ async def add_role_token(
 
 
 async def remove_role_token(desk: Desk, project: str, role: str, *, issued: int = 0, token_id: str = "") -> None:
-    """By its id, or by when it was issued."""
+    """Delete a token by its id or by its issue time."""
 
     def is_meant(mark: TokenMark) -> bool:
         return mark.id == token_id if token_id else mark.issued == issued
@@ -60,7 +60,7 @@ async def remove_role_token(desk: Desk, project: str, role: str, *, issued: int 
         other = by_role.get(role) or {}
         had = [*marks_of(mine.get(TOKENS)), *marks_of(other.get("items"))]
         if not any(map(is_meant, had)):
-            raise UserError(f"role {role!r} of project {project!r} has no such token; read the project to see them")
+            raise UserError(f"role {role!r} of project {project!r} has no such token; read the project to list them")
         mine[TOKENS] = _without(mine.get(TOKENS), is_meant)
         if other:
             status["jwtTokensByRole"] = {**by_role, role: {"items": _without(other.get("items"), is_meant)}}
@@ -91,4 +91,4 @@ async def _change(desk: Desk, project: str, make: Any) -> None:
         except Conflict:
             continue
         return
-    raise UserError(f"{project}: others write it all the time; try again")
+    raise UserError(f"project {project!r}: gave up after {ATTEMPTS} write conflicts; try again")

@@ -1,6 +1,6 @@
-"""Sessions that ended before their time: kept in the cluster until they would have ended by themselves.
+"""Session revocation: stores revoked sessions in the cluster until they would have expired.
 
-In: the id of a session. Out: –, or whether it was ended. Never: keeps the id itself; forgets in a restart.
+In: a session id. Out: –, or whether it was revoked. Never: stores the id itself; forgets on a restart.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from argosy.kube.names import ResourceKey
 from argosy.web.auth.account_state import SESSIONS
 
 MOST: Final = 5_000
-MANY: Final = 1_000  # from here on, sessions that would have ended by themselves are forgotten
-BEFORE: Final = "before"  # sessions that began earlier are over
+MANY: Final = 1_000  # expired sessions are deleted only from this number on
+BEFORE: Final = "before"  # key; sessions that started earlier are revoked
 
 
 class Revoking:
     def __init__(self, cluster: Cluster, namespace: str, clock: Clock) -> None:
         self._cluster, self._clock = cluster, clock
         self._key = ResourceKey("", "ConfigMap", namespace, SESSIONS)
-        self._here: dict[str, str] = {}  # ended by this process; the lookout tells of it a moment later
+        self._here: dict[str, str] = {}  # revoked by this process; the cluster view follows later
 
     def is_over(self, session: str, began: int, revoked: Mapping[str, str]) -> bool:
         name = _name(session)
@@ -37,16 +37,16 @@ class Revoking:
             self._here = {name: until for name, until in self._here.items() if int(until) > now}
         self._here[_name(session)] = str(expires)
         over = [name for name, until in revoked.items() if not until.isdigit() or int(until) <= now]
-        # While there is room, ended sessions stay: a clock that was ahead for a moment must not bring them back.
+        # Expired entries stay until there are many: a clock that is briefly ahead must not restore sessions.
         stale = [name for name in over if name != BEFORE and len(revoked) >= MANY]
         data: dict[str, Any] = dict.fromkeys(stale) | {_name(session): str(expires)}
         if len(revoked) - len(stale) >= MOST:
-            data[BEFORE] = str(now)  # more than can be kept: rather everybody signs in once more
+            data[BEFORE] = str(now)  # too many to store: everyone signs in again
             data |= {name: None for name in revoked if name != BEFORE}
         await self._write(data)
 
     async def _write(self, data: Mapping[str, Any]) -> None:
-        """Each session is a field of its own: nobody else's write is in the way."""
+        """Write one field per session, so that concurrent writes do not conflict."""
         try:
             await self._cluster.patch(self._key, {"data": data})
         except ClusterError as error:

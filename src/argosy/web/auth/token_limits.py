@@ -1,7 +1,7 @@
 """Limits of a token that is created with another token.
 
-In: the token that creates it. Out: when the new one must end, and which tokens it depends on. Never: a limit for
-accounts and people that signed in themselves.
+In: the token that creates it. Out: the latest expiry, and the tokens that it depends on. Never: limits accounts and
+users that signed in themselves.
 """
 
 from __future__ import annotations

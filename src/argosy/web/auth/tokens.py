@@ -1,7 +1,7 @@
-"""Tokens that this installation signs: JSON Web Tokens by HS256, as Argo CD makes them.
+"""Tokens that this installation signs: JSON Web Tokens with HS256, as in Argo CD.
 
-In: claims and a key, or a token and a key. Out: a token, or Claims. Never: a claim of a token whose signature does not
-fit; more than one way to write anything: what Argo CD would not have written does not count.
+In: claims and a key, or a token and a key. Out: a token, or Claims. Never: returns claims of a token with a wrong
+signature; accepts an encoding that Argo CD would not have written.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from argosy.errors import UserError
 from argosy.kube.objects import load_json
 
 ISSUER: Final = "argocd"  # argo
-PERSONS: Final = "argosy"  # of sessions of who came by an identity provider
+PERSONS: Final = "argosy"  # issuer of SSO sessions
 LONGEST: Final = 8 << 10
 SHORTEST_KEY: Final = 16
 DAY: Final = 24 * 3600
-SKEW: Final = 5  # seconds that clocks may differ
+SKEW: Final = 5  # seconds of allowed clock skew
 MAX_PARENTS: Final = 8
 PARENTS_CLAIM: Final = "parents"
 _LATEST: Final = 1 << 40
@@ -32,11 +32,11 @@ _HEADER: Final = {"alg": "HS256", "typ": "JWT"}
 
 
 class BadToken(Exception):
-    """It does not count. Why is for a log: whoever showed it is told nothing."""
+    """The token is invalid. The reason is for the log; the caller does not see it."""
 
 
 class ParentToken(NamedTuple):
-    """A token that another was created with."""
+    """A token that created another token."""
 
     subject: str
     id: str
@@ -50,11 +50,11 @@ class Claims:
     id: str
     issued: int
     expires: int  # 0: never
-    began: int  # the session, where a token takes the place of another
+    began: int  # start of the session, which renewed tokens keep
     groups: tuple[str, ...] = ()
-    provider: str = ""  # which identity provider knows the subject
+    provider: str = ""  # id of the identity provider of the subject
     email: str = ""
-    parents: tuple[ParentToken, ...] = ()  # the token that this one was created with, and that one's own
+    parents: tuple[ParentToken, ...] = ()  # the token that created this one, and its own parents
 
 
 def sign(claims: Claims, key: bytes) -> str:
@@ -79,20 +79,20 @@ def sign(claims: Claims, key: bytes) -> str:
 def read(token: str, key: bytes, now: int) -> Claims:
     """Raises BadToken."""
     if len(token) > LONGEST or not _FORM.fullmatch(token):
-        raise BadToken("no token")
+        raise BadToken("the token is malformed")
     if len(key) < SHORTEST_KEY:
-        raise BadToken("there is no key to sign with")
+        raise BadToken("there is no signing key")
     head, body, signature = token.split(".")
     if not hmac.compare_digest(decoded(signature), hmac.new(key, f"{head}.{body}".encode(), sha256).digest()):
-        raise BadToken("the signature does not fit")
+        raise BadToken("the signature does not match")
     header = _mapping(decoded(head))
     if header.get("alg") != "HS256" or header.get("typ", "JWT") != "JWT" or header.keys() - _HEADER.keys():
-        raise BadToken("the header is not ours")
+        raise BadToken("the header is not one that this server writes")
     return _checked(_mapping(decoded(body)), now)
 
 
 def algorithm_of(token: str) -> str:
-    """Which algorithm a token says it is signed by: only to know who is to check it."""
+    """Return the algorithm that a token claims, only to decide who must verify it."""
     head = token.partition(".")[0]
     try:
         return str(_mapping(decoded(head)).get("alg") or "")
@@ -103,35 +103,35 @@ def algorithm_of(token: str) -> str:
 def _checked(said: Mapping[str, Any], now: int) -> Claims:
     issuer, subject, name = (_text(said, each) for each in ("iss", "sub", "jti"))
     if issuer not in (ISSUER, PERSONS):
-        raise BadToken("another has issued it")
+        raise BadToken("unknown issuer")
     if "aud" in said and ISSUER not in (said["aud"] if isinstance(said["aud"], list) else [said["aud"]]):
-        raise BadToken("it is for others")
+        raise BadToken("wrong audience")
     issued = _time(said, "iat")
     begins = _time(said, "nbf") if "nbf" in said else issued
     expires = _time(said, "exp") if "exp" in said else 0
     began = _time(said, "auth_time") if "auth_time" in said else issued
     if max(issued, begins, began) > now + SKEW:
-        raise BadToken("it is not valid yet")
+        raise BadToken("the token is not valid yet")
     if "exp" in said and expires <= now:
-        raise BadToken("it is over")
+        raise BadToken("the token has expired")
     if (expires and expires <= issued) or began > issued:
-        raise BadToken("its times contradict each other")
+        raise BadToken("the times of the token contradict each other")
     groups = said.get("groups", []) if issuer == PERSONS else []
     if not isinstance(groups, list) or not all(isinstance(each, str) for each in groups):
-        raise BadToken("its groups are none")
+        raise BadToken("groups is not a list of strings")
     provider, email = (said.get("provider", ""), said.get("email", "")) if issuer == PERSONS else ("", "")
     if not (isinstance(provider, str) and isinstance(email, str)):
-        raise BadToken("it names no provider")
+        raise BadToken("provider or email is not a string")
     return Claims(issuer, subject, name, issued, expires, began, tuple(groups), provider, email, _parents(said))
 
 
 def _parents(said: Mapping[str, Any]) -> tuple[ParentToken, ...]:
     parents = said.get(PARENTS_CLAIM, [])
     if not isinstance(parents, list) or len(parents) > MAX_PARENTS:
-        raise BadToken("its list of parent tokens is malformed")
+        raise BadToken("the list of parent tokens is malformed")
     for parent in parents:
         if not isinstance(parent, list) or [type(part) for part in parent] != [str, str, int]:
-            raise BadToken("its list of parent tokens is malformed")
+            raise BadToken("the list of parent tokens is malformed")
     return tuple(ParentToken(*parent) for parent in parents)
 
 
@@ -145,7 +145,7 @@ def _text(said: Mapping[str, Any], name: str) -> str:
 def _time(said: Mapping[str, Any], name: str) -> int:
     found = said.get(name)
     if type(found) is not int or not 0 < found < _LATEST:
-        raise BadToken(f"{name} is no time")
+        raise BadToken(f"{name} is not a time")
     return found
 
 
@@ -159,9 +159,9 @@ def decoded(text: str) -> bytes:
     try:
         found: bytes = jwt.utils.base64url_decode(text)
     except ValueError as error:
-        raise BadToken("no base64") from error
-    if encoded(found) != text:  # bits that are left over would be a second spelling
-        raise BadToken("no base64")
+        raise BadToken("invalid base64") from error
+    if encoded(found) != text:  # leftover bits would allow a second encoding
+        raise BadToken("invalid base64")
     return found
 
 
@@ -169,7 +169,7 @@ def _mapping(text: bytes) -> dict[str, Any]:
     try:
         found = load_json(text, where="token", strict=True)
     except UserError as error:
-        raise BadToken("no JSON") from error
+        raise BadToken("invalid JSON") from error
     if not isinstance(found.value, dict) or found.duplicates:
-        raise BadToken("no JSON object that says each thing once")
+        raise BadToken("not a JSON object with unique keys")
     return found.value

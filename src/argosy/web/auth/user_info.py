@@ -1,8 +1,7 @@
-"""Groups from the identity provider's userinfo endpoint, for as long as a session lasts.
+"""Groups from the identity provider's userinfo endpoint, cached per session.
 
-In: what the provider said at a login, and sessions of requests. Out: groups that are at most `userInfoCacheExpiration`
-old. Never: an access token on disk, in a cookie or in a log, or for longer than a session lasts; groups
-of another subject than the session's.
+In: the tokens of a login, and the sessions of requests. Out: groups that are at most `userInfoCacheExpiration` old.
+Never: an access token on disk, in a cookie or in a log, or kept longer than its session; groups of another subject.
 """
 
 from __future__ import annotations
@@ -24,23 +23,23 @@ log = logging.getLogger(__name__)
 MAX_SESSIONS: Final = 10_000
 MAX_SESSION_SECONDS: Final = DAY + SKEW
 NO_LOGIN: Final = ProviderLogin({}, "")
-RETRY_SECONDS: Final = 5.0  # between two questions for one session, while the provider does not answer
+RETRY_SECONDS: Final = 5.0  # seconds between two requests for one session while the provider fails
 
 
 @dataclass(slots=True)
 class SessionGroups:
-    """The newest groups of one session, and what is needed to ask for newer ones."""
+    """The latest groups of one session, and the login to read newer ones."""
 
     login: ProviderLogin
     groups: tuple[str, ...]
-    began: float  # the session, by the monotonic clock, as all times here
+    began: float  # start of the session; all times here are monotonic
     fetched: float
     failed: float = float("-inf")
     lock: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 
 
 class UserInfoGroups:
-    """argo: the access token is kept in a cache; without it, a session whose groups are too old is over."""
+    """argo: the access token is cached; without it, a session with outdated groups is over."""
 
     def __init__(self, conversation: Conversation, clock: Clock) -> None:
         self._conversation, self._clock = conversation, clock
@@ -59,17 +58,17 @@ class UserInfoGroups:
         self._sessions.pop(session_id, None)
 
     def find_groups(self, provider: Provider, claims: Claims) -> tuple[str, ...] | None:
-        """The groups of a session; None if they are older than the provider's setting allows."""
+        """Return the groups of a session; None if they are older than the provider's setting allows."""
         if not provider.user_info_seconds:
             return claims.groups
         known = self._sessions.get(claims.id)
         if known is not None:
             return known.groups if self._is_fresh(provider, known) else None
-        age = self._clock.now().timestamp() - claims.began  # of a login at another process, or before a restart
+        age = self._clock.now().timestamp() - claims.began  # login at another process, or before a restart
         return claims.groups if -SKEW <= age < provider.user_info_seconds else None
 
     async def refresh(self, provider: Provider, claims: Claims, scopes: Sequence[str]) -> None:
-        """Asks the provider if the groups of this session are too old. Leaves them so if it does not answer."""
+        """Read groups again if they are too old. Keeps the old ones if the provider is unavailable."""
         self._drop_expired()
         known = self._sessions.get(claims.id)
         if known is None or not provider.user_info_seconds or self._is_fresh(provider, known):
@@ -80,11 +79,11 @@ class UserInfoGroups:
             try:
                 person = await self._conversation.person_with_groups(provider, known.login, scopes)
             except NotVouched as error:
-                # Kept without its token: the session is over, whatever the wall clock says of its age.
+                # kept without its token: the session is over, regardless of the wall clock
                 known.login, known.fetched, known.failed = NO_LOGIN, float("-inf"), float("inf")
                 log.warning("session ended: the userinfo endpoint refused its access token: %s", error)
             except (TransientError, UserError) as error:
-                known.failed = self._clock.monotonic()  # after the question, which may have taken longer than the pause
+                known.failed = self._clock.monotonic()  # after the request, which may take longer than the pause
                 log.warning("cannot read groups from the userinfo endpoint: %s", error)
             else:
                 known.groups, known.fetched = person.groups, self._clock.monotonic()
@@ -93,7 +92,7 @@ class UserInfoGroups:
         return self._clock.monotonic() - known.fetched < provider.user_info_seconds
 
     def _drop_expired(self) -> None:
-        """Forget access tokens of sessions that are over; the oldest sessions come first."""
+        """Drop access tokens of expired sessions; the oldest sessions come first."""
         oldest = self._clock.monotonic() - MAX_SESSION_SECONDS
         for session_id in list(takewhile(lambda known: self._sessions[known].began < oldest, self._sessions)):
             del self._sessions[session_id]

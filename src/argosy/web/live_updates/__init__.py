@@ -1,5 +1,5 @@
-"""Pages that change before the eyes of who reads them: server-sent events.
+"""Live page updates with server-sent events.
 
-In: changes that the lookout tells of, pages that people have open. Out: the parts of a page that became other. Never: a
-part that its reader may not see; holds up everybody for one who reads slowly.
+In: changes from the cluster view, and open pages. Out: the changed parts of each page. Never: a part that its reader
+may not see; blocks all readers because one is slow.
 """

@@ -1,7 +1,7 @@
-"""Changes as they come, for one who follows them.
+"""Change feed: cluster view changes for one consumer.
 
-In: a lookout, which changes are wanted. Out: pairs of before and after, in order. Never: keeps more than a bound for
-one who is slow: that one is let go, and comes back.
+In: a cluster view and a filter. Out: pairs of old and new objects, in order. Never: buffers more than a limit for a
+slow consumer; it is disconnected and must reconnect.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from argosy.kube.objects import Manifest
 if TYPE_CHECKING:
     from argosy.gitops.cluster_view.cluster_view import Lookout
 
-MOST: Final = 1000  # argo: changes that wait for one
+MOST: Final = 1000  # argo: buffered changes per consumer
 
 
 class Change(NamedTuple):
@@ -30,13 +30,13 @@ class Change(NamedTuple):
 
     @property
     def word(self) -> str:
-        """k8s: as a watch tells it."""
+        """k8s: type of the watch event."""
         return "DELETED" if self.after is None else "ADDED" if self.before is None else "MODIFIED"
 
 
 class Changes:
     def __init__(self, lookout: Lookout, is_wanted: Callable[[Change], bool], *, is_merged: bool = False) -> None:
-        """`is_merged`: one stands for all that came before it is taken."""
+        """`is_merged`: keep only one change until it is taken."""
         self._lookout, self._is_wanted, self._is_merged = lookout, is_wanted, is_merged
         self._waiting: deque[Change] = deque()
         self._woken = asyncio.Event()
@@ -72,7 +72,7 @@ class Changes:
         self._woken.set()
 
     async def next(self, seconds: float | None = None) -> Change | None:
-        """None where it is over, or nothing came in that time: `is_late` tells which."""
+        """Return the next change; None if the feed ended (`is_late`) or the time is over."""
         while not self._waiting:
             if self.is_late:
                 return None

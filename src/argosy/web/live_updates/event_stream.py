@@ -1,6 +1,6 @@
-"""The stream of a page that is open.
+"""`/live`: event stream of an open page.
 
-In: `GET /live?at=PAGE`. Out: server-sent events. Never: of a page that is not live, or that the caller may not see.
+In: `GET /live?at=PAGE`. Out: server-sent events. Never: for a page that is not live or that the caller may not see.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from argosy.web.route import Parameter, Route, SignedIn
 async def live(asked: Asked) -> Stream:
     if asked.site.hub is None:
         raise Refused
-    asked.entry.turnstile.check_stream(asked.caller.name)  # before anything is rendered for it
+    asked.entry.turnstile.check_stream(asked.caller.name)  # before anything is rendered
     events = asked.site.hub.stream(asked)
-    first = await anext(events)  # raises where it may not be seen, while there is still an answer to give
-    if asked.method == "HEAD":  # nobody will read on
+    first = await anext(events)  # raises if forbidden, while an error response is still possible
+    if asked.method == "HEAD":  # nobody reads the events
         await events.aclose()
     return Stream(_after(first, events), farewell=SIGNED_OUT, headers=(("cache-control", "no-store"),))
 
@@ -39,10 +39,10 @@ ROUTES = (
         "/live",
         SignedIn(),
         live,
-        "Parts of a page as they change: server-sent events.",
+        "Changed parts of a page, as server-sent events.",
         query=(
             Parameter("at", "the path and query of the page", is_required=True),
-            Parameter("since", "the mark that the page was given: which changes it has seen"),
+            Parameter("since", "position in the change feed when the page was rendered"),
         ),
     ),
 )

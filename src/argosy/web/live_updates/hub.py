@@ -1,7 +1,7 @@
-"""The hub of live pages: who looks at what, what changed, and who is told.
+"""Hub of live pages: tracks open pages, renders them after changes, and sends events to their readers.
 
-In: pages that say what of them is live, the lookout's changes. Out: a stream of events for each open page. Never: more
-than four renders of a page in a second; an event to who lost the right to see it a second ago.
+In: live page definitions, changes from the cluster view. Out: an event stream for each open page. Never: more than four
+renders of a page per second; an event to a reader who lost the permission more than a second ago.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 BETWEEN: Final = 0.25  # seconds between renders of one page
-AT_ONCE: Final = 4  # pages that are rendered; who asks for something else comes between
-PATIENCE: Final = 30.0  # seconds that one may take
+AT_ONCE: Final = 4  # pages rendered concurrently; other requests run in between
+PATIENCE: Final = 30.0  # seconds for one render
 BEAT: Final = 15.0
-LOOK: Final = 0.9  # seconds between looks whether readers still may
-AGAIN: Final = Backoff(first=0.5, most=15.0)  # after which a page that could not be rendered is tried again
-KEPT: Final = 30.0  # seconds that a page stays known when nobody looks, for those who come back
-MOST_LEFT: Final = 200  # of such pages
+LOOK: Final = 0.9  # seconds between permission checks
+AGAIN: Final = Backoff(first=0.5, most=15.0)  # retries of a page that could not be rendered
+KEPT: Final = 30.0  # seconds for which a page without readers is kept, for reconnects
+MOST_LEFT: Final = 200  # number of such pages
 RECENT: Final = 500  # changes
 RECENT_SECONDS: Final = 30.0
-FAVOURITES: Final = "argosy-favourites"  # of cookies, the only one that a page's content depends on
+FAVOURITES: Final = "argosy-favourites"  # the only cookie that page content depends on
 SIGNED_OUT: Final = encoded("bye", {"why": "signed-out"})
-GONE: Final = encoded("bye", {"why": "gone"})  # or not theirs any more: which of the two is not told
+GONE: Final = encoded("bye", {"why": "gone"})  # or forbidden by now: the event does not reveal which
 Key = tuple[str, ...]
 
 
@@ -56,19 +56,19 @@ class _Change(NamedTuple):
 
 
 class Hub:
-    """Belongs to one loop. Its tasks live as long as somebody looks."""
+    """Belongs to one event loop. Its tasks run while there are readers."""
 
     def __init__(self, lookout: Lookout, lives: Iterable[Live]) -> None:
         self._lookout = lookout
         self._lives = {live.path: live for live in lives}
         self._tree = Tree([live.route for live in self._lives.values()])
         self._groups: dict[Key, Group] = {}
-        self._left: dict[Key, float] = {}  # since when nobody looks, the oldest first
+        self._left: dict[Key, float] = {}  # time since there are no readers, oldest first
         self._tasks: dict[Key, asyncio.Task[None]] = {}
         self._watching: asyncio.Task[None] | None = None
         self._turns = asyncio.Semaphore(AT_ONCE)
         self._recent: deque[_Change] = deque(maxlen=RECENT)
-        self._name = secrets.token_hex(8)  # what another process counted says nothing here
+        self._name = secrets.token_hex(8)  # id of this process: counters of another process mean nothing here
         self._numbers = itertools.count()
         self._changes = 0
         self._stop = lookout.listen(self._noticed)
@@ -77,15 +77,15 @@ class Hub:
 
     @property
     def mark(self) -> str:
-        """How much of the changes this server has heard of; for its own pages, which give it back."""
+        """Position in the change feed of this process; pages send it back."""
         return f"{self._name}-{self._changes}"
 
     async def stream(self, asked: Asked) -> AsyncGenerator[bytes, None]:
-        """For `GET /live?at=PAGE`. Raises before its first event where the page is not live, or not theirs."""
+        """Stream events for `GET /live?at=PAGE`. Raises before the first event if the page is not live or forbidden."""
         page, live = await self._page(asked)
         key, reader = self._key(page), Reader(page)
         group = self._group(key, live, page)
-        group.readers[reader] = None  # before anything is waited for: a page with a reader is kept, and kept fresh
+        group.readers[reader] = None  # before the first await: a page with a reader is kept and refreshed
         self._left.pop(key, None)
         try:
             async with self._turns, asyncio.timeout(PATIENCE):
@@ -112,7 +112,7 @@ class Hub:
         try:
             at = urlsplit(asked.query.text("at"))
             match = self._tree.find("GET", at.path) if at.path.startswith("/") and not at.netloc else None
-        except ValueError:  # brackets that no address has, or bytes that are no text
+        except ValueError:  # malformed URL or invalid UTF-8
             raise Refused from None
         if match is None or match.route is None:
             raise Refused
@@ -122,7 +122,7 @@ class Hub:
             kept={"needs": live.needs}, subject=None, thing="",
         )  # fmt: skip
         page = await asked.entry.conceal(live.route, await authorization.permitted(live.route, page))
-        asked.kept["page"] = page  # whose Secrets its events may quote, and what of its address is echoed
+        asked.kept["page"] = page  # its Secrets decide the redaction of events; its URL is echoed
         return page, live
 
     def _group(self, key: Key, live: Live, page: Asked) -> Group:
@@ -140,12 +140,12 @@ class Hub:
             self._forget(next(iter(self._left)))
 
     def _key(self, page: Asked) -> Key:
-        """All who may the same, and have the same favourites, see the same."""
+        """Readers with the same permissions and favourites share one group."""
         words = "&".join(f"{name}={value}" for name in sorted(page.query) for value in page.query.all(name))
         return page.path, words, eyes(page), favourites(page)
 
     def _is_known(self, group: Group, since: str) -> bool:
-        """Whether nothing that matters changed since the page was rendered."""
+        """True if no relevant change happened since the page was rendered."""
         name, _, count = since.rpartition("-")
         if name != self._name or not count.isdecimal() or len(count) > 15 or int(count) > self._changes:
             return False
@@ -168,12 +168,12 @@ class Hub:
         live = group.live
         try:
             return live.touches(before, after) and (live.of is None or live.of(group.asked, before, after))
-        except Exception:  # what nobody can read may matter
-            log.exception("%s: whether a change matters is not known", live.path)
+        except Exception:  # an unreadable change may be relevant
+            log.exception("%s: cannot decide whether a change affects the page", live.path)
             return True
 
     async def _keep(self, group: Group) -> None:
-        """Renders one page whenever it may have become other, and once more where that failed."""
+        """Render a page after each relevant change, and again after a failure."""
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(AGAIN.delay(group.failures) if group.failures else None):
@@ -186,12 +186,12 @@ class Hub:
                 started, worked = _now(), time.thread_time()
                 group.is_dirty.clear()
                 await self._refresh(group)
-            # What takes long has as long a rest; and all together leave half of the time to whoever asks.
+            # Pause as long as a render took; all pages together use at most half of the CPU time.
             work = (time.thread_time() - worked) * len(self._groups) * 2
             await asyncio.sleep(max(BETWEEN, _now() - started, work))
 
     async def _refresh(self, group: Group) -> None:
-        if not group.readers:  # they went while others had their turn
+        if not group.readers:  # readers left while others were rendered
             group.is_old = True
             return
         failures, group.failures = group.failures, 0
@@ -200,19 +200,19 @@ class Hub:
                 page = await authorization.permitted(group.live.route, _anew(next(iter(group.readers)).asked))
                 await group.refresh(page, self._at)
         except (Refused, Absent, authorization.Unknown):
-            return  # who may not see it any more is told so by whoever looks after that
+            return  # `_look_after` tells the readers
         except Exception as error:
             group.is_old, group.failures = True, failures + 1
             if not failures:
                 is_known = isinstance(error, ArgosyError | TimeoutError)
-                log.warning("%s: could not be rendered: %r", group.live.path, error, exc_info=not is_known)
+                log.warning("%s: cannot render the live page: %r", group.live.path, error, exc_info=not is_known)
         if bool(failures) != bool(group.failures):
             self._give(group, self._beat(group))
 
     # -- readers -------------------------------------------------------------------------------------------------
 
     async def _watch(self) -> None:
-        """Whether readers still may, whether the lookout is up, and a sign of life."""
+        """Check permissions of readers and the state of the cluster view, and send heartbeats."""
         beat, was_up = _now(), self._is_up()
         try:
             while self._groups:
@@ -240,16 +240,16 @@ class Hub:
         except authorization.Unknown:
             self._end(group, SIGNED_OUT)
         except ArgosyError:
-            self._end(group)  # the page itself says what is wrong; who comes back asks for that
-        except Exception:  # of one page; the others are looked after all the same
-            log.exception("%s: who may see it is not known", group.live.path)
+            self._end(group)  # the page shows the error when the reader reconnects
+        except Exception:  # other pages are still checked
+            log.exception("%s: cannot check the permissions of readers", group.live.path)
         for reader in tuple(group.readers):
             identities, caller = reader.asked.site.identities, reader.asked.caller
             if not identities.still(caller):
-                # Where only time has passed, the browser may have a newer token: it comes back and shows it.
+                # An expired token: the browser may have a newer one and reconnects with it.
                 reader.end(b"" if identities.is_past(caller) else SIGNED_OUT)
             elif eyes(reader.asked) != key[2]:
-                reader.end()  # it comes back, and sees what it may see now
+                reader.end()  # it reconnects and sees what it may see now
 
     @staticmethod
     def _end(group: Group, last: bytes = b"") -> None:
@@ -279,7 +279,7 @@ class Hub:
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    # -- how fresh it is -----------------------------------------------------------------------------------------
+    # -- freshness -----------------------------------------------------------------------------------------------
 
     def _is_up(self) -> bool:
         return self._lookout.as_of.is_up
@@ -288,7 +288,7 @@ class Hub:
         return self._lookout.as_of.at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def _beat(self, group: Group) -> bytes:
-        """What could not be rendered is as old as when it was seen last, however well all else is."""
+        """Return a heartbeat. A page that cannot be rendered reports the time of its last render."""
         is_failing = group.failures > 0
         at = group.seen if is_failing else self._at()
         return encoded("beat", {"at": at, "isUp": self._is_up() and not is_failing}, group.id)
@@ -303,7 +303,7 @@ def _now() -> float:
 
 
 def eyes(asked: Asked) -> str:
-    """The same for all who may the same."""
+    """Digest of the caller's permissions; equal for callers with the same permissions."""
     return asked.site.identities.permissions(asked.caller).digest
 
 

@@ -1,6 +1,6 @@
-"""Which parts of a page are live.
+"""Definitions of live page parts.
 
-In: what a page says of itself. Out: Live values, found by the path of a page. Never: renders.
+In: definitions by pages. Out: Live values, found by the path of a page. Never: renders.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ TouchesThis = Callable[[Asked, Manifest | None, Manifest | None], bool]
 
 @dataclass(frozen=True)
 class Live:
-    """`fragments` is asked as the page itself is, and gives whole elements by their ids.
+    """Live parts of a page. `fragments` runs like the page's handler and returns whole elements by their ids.
 
-    They are shared by all who may the same: nothing in them is of one caller. `touches` is a quick look whether a
-    change may matter to any page of this path; `of` whether it matters to this one.
+    They are shared by all readers with the same permissions, so they contain nothing of one caller. `touches` is a
+    quick check whether a change may affect any page of this path; `of`, whether it affects this one.
     """
 
     path: str
@@ -36,16 +36,16 @@ class Live:
 
     @property
     def route(self) -> Route:
-        """As its page: to be found by a path, and to ask for the same permission."""
+        """Route with the page's path and permission, to find and authorize the page."""
         return Route("GET", self.path, self.needs, _page)
 
 
 async def _page(asked: Asked) -> Answer:
-    raise Refused  # the page itself answers; this only stands for it
+    raise Refused  # the page has its own handler; this route is only a placeholder
 
 
 def touches_kinds(*kinds: GroupKind) -> Touches:
-    """Build a test that is true for changes of objects of these kinds."""
+    """Build a predicate for changes of objects of these kinds."""
     names = {kind.kind for kind in kinds}
 
     def touches(before: Manifest | None, after: Manifest | None) -> bool:
@@ -55,6 +55,6 @@ def touches_kinds(*kinds: GroupKind) -> Touches:
 
 
 def is_in_namespace(asked: Asked, before: Manifest | None, after: Manifest | None) -> bool:
-    """True if the changed object is in the namespace of the page's object, or in that of Applications."""
+    """True if the changed object is in the namespace of the page's object or of the control plane."""
     changed: Mapping[str, Any] = (after or before or {}).get("metadata") or {}
     return changed.get("namespace") in (asked.values.get("ns"), asked.site.desk.control)

@@ -1,7 +1,7 @@
-"""All who look at one page with the same eyes: rendered once for all of them, told what became other.
+"""Readers of one page with the same permissions: rendered once for all, changes sent to each.
 
-In: fragments of a page, again and again. Out: events, encoded once. Never: waits for a reader; keeps more for one than
-a bound.
+In: fragments of a page, again and again. Out: events, encoded once. Never: waits for a reader; buffers more than a
+limit for one.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ import orjson
 from argosy.web.live_updates.live_parts import Live
 from argosy.web.request import Asked
 
-MOST_WAITING: Final = 32  # events of one reader
+MOST_WAITING: Final = 32  # events buffered per reader
 MOST_BYTES: Final = 4 << 20
-KEPT: Final = 16  # events, for those who come back
+KEPT: Final = 16  # events, for readers that reconnect
 KEPT_BYTES: Final = 1 << 20
-SAY: Final = "say"  # no element: a sentence for those who cannot see what changed
+SAY: Final = "say"  # not an element: text for screen readers
 
 
 class Reader:
-    """One open page. `is_late`: it took too long to read, and is let go; it comes back by itself.
+    """One open page. `is_late`: it read too slowly and is disconnected; the browser reconnects by itself.
 
-    It counts from the moment that it comes; events are for it from `begin` on, when it is told how things are.
+    It counts as a reader at once, but receives events only after `begin`, when it gets the initial state.
     """
 
     def __init__(self, asked: Asked) -> None:
@@ -76,9 +76,9 @@ class Group:
         self.readers: dict[Reader, None] = {}
         self.number = 0
         self.is_dirty = asyncio.Event()
-        self.is_old = True  # nobody looked when it became other, or it could not be rendered
-        self.failures = 0  # to render it, in a row
-        self.seen = ""  # when it was last rendered
+        self.is_old = True  # it changed while there were no readers, or a render failed
+        self.failures = 0  # failed renders in a row
+        self.seen = ""  # time of the last render
         self._turn = asyncio.Lock()
         self._parts: dict[str, str] = {}
         self._digests: dict[str, bytes] = {}
@@ -89,7 +89,7 @@ class Group:
         return f"{self.name}.{self.number}"
 
     async def fresh(self, at: Callable[[], str]) -> None:
-        """For somebody who comes: as it is now; those who came before are told what became other meanwhile."""
+        """Render for a new reader if the parts are outdated; other readers get the changes."""
         async with self._turn:
             if self.is_old:
                 is_first = not self._digests
@@ -112,7 +112,7 @@ class Group:
                 self.tell(changed, self.seen)
 
     async def _render(self) -> dict[str, str | None]:
-        """What became other since the last time; None for what is no longer there."""
+        """Return parts that changed since the last render; None for parts that were removed."""
         found: Mapping[str, str] = await self.live.fragments(self.asked)
         digests = {name: hashlib.blake2b(html.encode(), digest_size=16).digest() for name, html in found.items()}
         changed: dict[str, str | None] = {
@@ -123,7 +123,7 @@ class Group:
         return changed
 
     def tell(self, parts: Mapping[str, str | None], at: str) -> None:
-        """To all; the same bytes for everybody."""
+        """Send changed parts to all readers; encoded once."""
         self.number += 1
         event = self.patch(parts, at)
         if len(event) <= KEPT_BYTES:
@@ -142,7 +142,7 @@ class Group:
         return self.patch({name: html for name, html in self._parts.items() if name != SAY}, at)
 
     def since(self, last: str) -> list[bytes] | None:
-        """What somebody missed who saw this event last; None where that is not known any more."""
+        """Return the events after the last one that a reader saw; None if they are no longer known."""
         name, _, number = last.rpartition(".")
         if name != self.name or not number.isdecimal() or len(number) > 15:
             return None
@@ -152,6 +152,6 @@ class Group:
 
 
 def encoded(kind: str, data: Any, name: str = "") -> bytes:
-    """One event; JSON has no line breaks."""
+    """Encode a server-sent event; JSON has no line breaks."""
     head = f"id: {name}\n".encode() if name else b""
     return b"%sevent: %s\ndata: %s\n\n" % (head, kind.encode(), orjson.dumps(data))

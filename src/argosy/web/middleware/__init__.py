@@ -1,2 +1,2 @@
-"""What every request passes, in this order: limits, host, route, who, origin, permission; and every answer: masking,
-headers, audit. None of it is optional, and no route knows of it."""
+"""Middleware that every request passes, in this order: limits, host, route, authentication, CSRF, authorization; and
+every response: redaction, headers, audit. No step is optional, and routes do not know about them."""

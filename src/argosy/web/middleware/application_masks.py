@@ -1,8 +1,7 @@
-"""Masks by Application: each text is masked with the Secrets of the Application that it is about.
+"""Redaction per Application: each text is redacted with the Secrets that its Application can use.
 
-In: a request, or what a list is made of: manifests, rows, values of pages. Out: masks, and the same values masked.
-Never: a value of one tenant's Secret hidden in what is told of another tenant's Application; looks through what did
-not change.
+In: a request, or manifests, rows and page values of a list. Out: redactors, and the same values redacted. Never:
+redacts a value of one tenant's Secret in another tenant's texts, which would confirm a guess; scans unchanged objects.
 """
 
 from __future__ import annotations
@@ -34,51 +33,51 @@ from argosy.web.site import Site
 PROJECT: Final = ("argoproj.io", "AppProject")
 MAX_REMEMBERED: Final = 20_000  # objects
 MAX_DEPTH: Final = 20  # of values of a page
-SCOPE, PAGE, NEEDS = "scope", "page", "needs"  # in what a request keeps
+SCOPE, PAGE, NEEDS = "scope", "page", "needs"  # keys in the cache of a request
 OF_TENANTS: Final = ("applications", "applicationsets", "projects", "logs")  # resources that tenants write
-OF_OBJECTS: Final = ("/logs", "/resource")  # routes that answer with one object of an Application
+OF_OBJECTS: Final = ("/logs", "/resource")  # routes that return one object of an Application
 TRACKING_ID: Final = "argocd.argoproj.io/tracking-id"
 INSTANCE: Final = "app.kubernetes.io/instance"
 T = TypeVar("T")
 
 
 class _Masked(NamedTuple):
-    """An object as lists show it, and what that depends on."""
+    """A redacted object, and the inputs that it depends on."""
 
     manifest: Manifest
     scope: SecretScope
-    version: int  # of the values that the scope covers
+    version: int  # version of the Secret values in the scope
     shown: Manifest
 
 
 class ApplicationMasks:
-    """May be used by one loop."""
+    """Redacts the texts of Applications. Use from one event loop only."""
 
     def __init__(
         self, mask: Mask, cache: Cache, control: str, find_git: Callable[[Manifest], GitText | None] = lambda _: None
     ) -> None:
-        """`find_git` returns the words in an Application's manifests in Git, as far as they are in memory."""
+        """`find_git` returns the words in an Application's manifests in Git, if they are cached."""
         self._mask, self._cache, self._control, self._find_git = mask, cache, control, find_git
         self._scopes = ScopeCache(control=control)
-        self._manifests: OrderedDict[ResourceKey, _Masked] = OrderedDict()  # the least recently used one first
+        self._manifests: OrderedDict[ResourceKey, _Masked] = OrderedDict()  # least recently used first
         self._rows: tuple[Sequence[AppRow], int, Sequence[AppRow]] = ((), -1, ())
         self._row: dict[int, tuple[AppRow, SecretScope, int, AppRow]] = {}
 
-    # -- of a request --------------------------------------------------------------------------------------------
+    # -- requests ------------------------------------------------------------------------------------------------
 
     def for_request(self, asked: Asked, *, quotes_sent: bool = False) -> Mask:
-        """Return the mask of the Application that a request is about, else that of the installation.
+        """Return the redactor of the Application that a request is about, else that of the installation.
 
-        `quotes_sent`: what it masks quotes what was sent with a change, such as the text of an error.
+        `quotes_sent`: the texts quote the request body of a change, such as an error message.
         """
         asked = asked.kept.get(PAGE, asked)
-        # the scope is that of what was asked first, without stand-ins, as it is now: Secrets, projects and what is
-        # rendered change while a stream is open
+        # the scope of the original request, without placeholders, resolved on each use: Secrets, projects and rendered
+        # manifests change while a stream is open
         find_scope = asked.kept.setdefault(SCOPE, partial(self._scope_of_request, asked))
         return self._mask.within(find_scope(), (lambda: sent_texts(asked)) if quotes_sent else None)
 
     def hide_for(self, asked: Asked) -> Callable[[str], str]:
-        """Return what masks the texts of a request that goes on, with the Secrets of the time of each text."""
+        """Return a function that redacts the texts of a long-running request with the current Secrets."""
         return lambda text: self.for_request(asked).hide_text(text)
 
     def _scope_of_request(self, asked: Asked) -> SecretScope:
@@ -89,39 +88,39 @@ class ApplicationMasks:
             resource = getattr(asked.kept.get(NEEDS), "resource", "")
             scope = SecretScope(project, has_guessable=resource not in OF_TENANTS)
         if asked.path.endswith(OF_OBJECTS) and name and asked.query.get("namespace"):
-            # the route answers only with objects of the Application; one below a cluster-wide owner is anywhere
+            # the route returns only objects of the Application; those of a cluster-scoped owner can be in any namespace
             scope = replace(scope, namespaces=scope.namespaces | {asked.query["namespace"]})
         about = asked.subject
         metadata = about.get("metadata") if isinstance(about, Mapping) else None
         is_foreign = isinstance(about, Mapping) and not str(about.get("apiVersion")).startswith(f"{APPLICATION[0]}/")
         if isinstance(metadata, Mapping) and metadata.get("uid") and is_foreign:
-            # an object of the cluster that the caller may see
+            # a live object that the caller may see
             scope = replace(scope, namespaces=scope.namespaces | {str(metadata.get("namespace") or "")})
         return scope
 
-    # -- of an Application ---------------------------------------------------------------------------------------
+    # -- Applications --------------------------------------------------------------------------------------------
 
     def scope(self, namespace: str, name: str) -> SecretScope:
         application = self._cache.get(ResourceKey(*APPLICATION, namespace, name))
         return INSTALLATION if application is None else self._build(application)
 
     def by_path(self, path: str) -> Mask:
-        """By the path of a page: /apps/NAMESPACE/NAME and what is below it."""
+        """Return the redactor for a page path: /apps/NAMESPACE/NAME and below."""
         parts = path.split("?")[0].split("/")
         known = len(parts) > 3 and parts[1] == "apps"
         return self._mask.within(self.scope(parts[2], parts[3]) if known else INSTALLATION)
 
     def by_namespace(self, namespace: str) -> Mask:
-        """Of an object that belongs to no Application; without a namespace, that of the installation."""
+        """Return the redactor for an object without an Application; without a namespace, the installation's."""
         return self._mask.within(SecretScope("", frozenset({namespace} - {""})))
 
     def by_name(self, name: str) -> Mask:
-        """By NAMESPACE/NAME, or by a name in the control namespace."""
+        """Return the redactor for NAMESPACE/NAME, or a name in the control plane namespace."""
         namespace, _, name = name.rpartition("/")
         return self._mask.within(self.scope(namespace or self._control, name))
 
     def line_scope(self) -> SecretScope | None:
-        """Return the scope of the Application that this task logs about."""
+        """Return the scope of the Application that the current task logs about."""
         namespace, _, name = fields_of_line().get("application", "").rpartition("/")
         application = self._cache.get(ResourceKey(*APPLICATION, namespace, name)) if name else None
         return None if application is None else replace(self._build(application), has_guessable=True)
@@ -134,7 +133,7 @@ class ApplicationMasks:
         return self._scopes.get(application, rules, partial(self._has_objects, application), git)
 
     def _has_objects(self, application: Manifest, namespace: str) -> bool:
-        """True if the Application tracks live objects in a namespace. Asked only if its project forbids it."""
+        """True if the Application tracks live objects in a namespace. Checked only if its project forbids that."""
         own = application["metadata"]
         place, name = str(own.get("namespace") or ""), str(own.get("name") or "")
         instance = name if place == self._control else f"{place}_{name}"
@@ -149,19 +148,19 @@ class ApplicationMasks:
         return False
 
     def forget(self, key: ResourceKey) -> None:
-        """Free what is remembered of an object that is gone."""
+        """Drop the cached value of a deleted object."""
         self._manifests.pop(key, None)
         if key[:2] == APPLICATION:
             self._scopes.forget(key)
 
     def application(self, manifest: Manifest) -> Manifest:
-        """Return an Application as lists tell it. The same value as long as nothing changed."""
+        """Return a redacted Application for lists. The same value while nothing changed."""
         return self._remember(manifest, self._build(manifest), self._masked)
 
     def _remember(
         self, manifest: Manifest, scope: SecretScope, build: Callable[[Manifest, SecretScope], Manifest]
     ) -> Manifest:
-        """Return what was built of the same object, for the same scope, while no value changed that it covers."""
+        """Return the cached value of an object while its scope and the Secret values in the scope are unchanged."""
         key, version = key_of(manifest), self._mask.version(scope.namespaces)
         known = self._manifests.get(key)
         if known is None or known.manifest is not manifest or (known.scope, known.version) != (scope, version):
@@ -172,7 +171,7 @@ class ApplicationMasks:
         return known.shown
 
     def object(self, manifest: Manifest, application: Manifest | None) -> Manifest:
-        """Return a live object as lists tell it; the Application that it belongs to says which Secrets it may quote."""
+        """Return a redacted live object for lists; its Application decides which Secrets it may contain."""
         if application is None:
             scope = SecretScope("", frozenset({str(manifest["metadata"].get("namespace") or "")}))
         else:
@@ -185,7 +184,7 @@ class ApplicationMasks:
         return self._mask.within(scope).hide_values(manifest)
 
     def _masked(self, manifest: Manifest, scope: SecretScope) -> Manifest:
-        """Without the passwords of addresses that people wrote, and without the values of its Secrets."""
+        """Remove passwords from URLs in metadata and spec, and redact Secret values."""
         made = manifest
         data = orjson.dumps(manifest)
         if b"@" in data and b"://" in data:
@@ -195,10 +194,10 @@ class ApplicationMasks:
             made = self._mask.within(scope).hide_values(made)
         return made
 
-    # -- of lists ------------------------------------------------------------------------------------------------
+    # -- lists ---------------------------------------------------------------------------------------------------
 
     def rows(self, rows: Sequence[AppRow]) -> Sequence[AppRow]:
-        """Return rows of Applications as a list tells them: a search in them finds nothing that is hidden."""
+        """Return redacted rows of Applications, so that a search finds nothing that is hidden."""
         if self._rows[0] is rows and self._rows[1] == self._mask.generation:
             return self._rows[2]
         remembered, self._row = self._row, {}
@@ -224,7 +223,7 @@ class ApplicationMasks:
 
 
 def build_masks(site: Site, mask: Mask) -> ApplicationMasks:
-    """Return the masks of a site, with what its lookout has rendered."""
+    """Build the redactors of a site, using manifests that its cluster view has rendered."""
     lookout = site.lookout
     words = GitWords(lookout.renders, lambda: lookout.rules.build)
     masks = ApplicationMasks(mask, lookout.cache, site.desk.control, words.find)
@@ -243,11 +242,11 @@ def build_masks(site: Site, mask: Mask) -> ApplicationMasks:
 
 
 def masks_of(asked: Asked) -> ApplicationMasks:
-    """Return the masks of the server that was asked."""
+    """Return the redactors of the server that handles a request."""
     if asked.entry is not None:
         found: ApplicationMasks = asked.entry.masks
         return found
-    site = asked.site  # asked by a program, and not through the doors
+    site = asked.site  # called by a program, without the middleware
     if ApplicationMasks not in site.kept:
         site.kept[ApplicationMasks] = build_masks(site, mask_of(site.lookout, site.desk.control))
     kept: ApplicationMasks = site.kept[ApplicationMasks]
@@ -255,7 +254,7 @@ def masks_of(asked: Asked) -> ApplicationMasks:
 
 
 def mask_texts(value: T, mask: Mask, depth: int = 0) -> T:
-    """Mask all texts in a value of a page: dataclasses, tuples, lists and mappings keep their shape."""
+    """Redact all texts in a page value; dataclasses, tuples, lists and mappings keep their shape."""
     made: Any = value
     if isinstance(value, str):
         made = mask.hide_text(value)
@@ -275,7 +274,7 @@ def mask_texts(value: T, mask: Mask, depth: int = 0) -> T:
 
 
 def without_passwords(value: Any) -> Any:
-    """Return texts with marks in place of the passwords of addresses in them."""
+    """Replace passwords of URLs in texts by placeholders."""
     if isinstance(value, str):
         for password in in_address(value) if "://" in value and "@" in value else ():
             value = value.replace(password, MARK.decode())

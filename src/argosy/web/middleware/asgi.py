@@ -1,7 +1,7 @@
-"""The one way in: an ASGI application that takes each request through the doors, and its answer out again.
+"""ASGI application: runs each request through the middleware and redacts its response.
 
-In: HTTP requests as ASGI tells them. Out: responses. Never: an answer that was not masked; a route that was not asked
-what it needs. The only module that knows the web framework.
+In: ASGI HTTP requests. Out: responses. Never: an unredacted response; a route without its permission check. The only
+module that depends on the web framework.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ from argosy.web.site import Site
 log = logging.getLogger(__name__)
 HTML: Final = "text/html; charset=utf-8"
 JSON: Final = "application/json"
-MUCH: Final = 256 << 10  # bytes; more is masked and packed in a thread
-MANY: Final = 50  # items of a list
+MUCH: Final = 256 << 10  # bytes; larger responses are redacted and compressed in a thread
+MANY: Final = 50  # list items; longer lists are serialized in a thread
 
 
 class Entry:
-    """`close` ends open streams; then a server can end at once."""
+    """The ASGI application. `close` ends open streams, so that the server can stop at once."""
 
     def __init__(self, site: Site, routes: Sequence[Route]) -> None:
         self.site, self.routes = site, tuple(routes)
@@ -78,12 +78,12 @@ class Entry:
         self._closing.set()
 
     async def conceal(self, route: Route, asked: Asked) -> Asked:
-        """Return a question with stand-ins for secret values in it; the answer puts back what was sent."""
+        """Replace Secret values in a request by placeholders; the response restores the text that was sent."""
         concealed, echo = conceal(asked, self.masks.for_request(asked).find)
         if not echo and not echo.is_decoy:
             return asked
         asked.kept["echo"] = echo
-        if echo.is_decoy:  # a right guess costs this check, so a wrong one does
+        if echo.is_decoy:  # a correct guess costs this check, so a wrong one must, too
             await authorization.permitted(route, replace(asked, subject=None, thing="", kept=dict(asked.kept)))
             return asked
         return await authorization.permitted(route, replace(concealed, subject=None, thing=""))
@@ -99,7 +99,7 @@ class Entry:
 
 
 class _Visit:
-    """One request, from the first door to the last."""
+    """One request on its way through the middleware."""
 
     def __init__(self, entry: Entry, scope: MutableMapping[str, Any], receive: Receive) -> None:
         self.entry, self.site, self.scope = entry, entry.site, scope
@@ -111,8 +111,8 @@ class _Visit:
         self.headers: dict[str, str] = {}
         self.route: Route | None = None
         self.asked: Asked | None = None
-        self.quotes_sent = False  # an error about what was sent with a change
-        self.is_answered = False  # nothing was read for what is answered before: all of it is what was sent
+        self.quotes_sent = False  # the response is an error about the body of a change
+        self.is_answered = False  # False: only the request itself was read, so nothing is redacted
 
     async def response(self) -> Response:
         try:
@@ -130,7 +130,7 @@ class _Visit:
         return made
 
     def _renew(self, made: Response) -> None:
-        """A browser that is in use stays signed in."""
+        """Renew the session cookie of an active browser."""
         caller = self.asked.caller if self.asked else NOBODY
         if caller.how != "cookie" or any(name == b"set-cookie" for name, _ in made.raw_headers):
             return
@@ -138,7 +138,7 @@ class _Visit:
             name, value = cookies.session(self.site.identities.cookie, token, is_tls=self.site.options.is_tls)
             made.raw_headers.append((name.encode(), value.encode()))
 
-    # -- in ------------------------------------------------------------------------------------------------------
+    # -- request -------------------------------------------------------------------------------------------------
 
     async def _answer(self) -> Answer:
         request_limits.check_head(self.raw_path.encode("latin-1"), self.scope["query_string"], self.scope["headers"])
@@ -147,7 +147,7 @@ class _Visit:
         ours = host_check.is_ours(named, options.hosts, is_loopback=options.is_loopback)
         if not ours and self.raw_path not in host_check.ANYWHERE:
             raise csrf_check.Foreign(
-                "this server has another name; ask for it by that, or start it with --hostname", 421
+                "unknown Host header; use the configured hostname, or start the server with --hostname", 421
             )
         match = None
         with suppress(UnicodeDecodeError):
@@ -175,7 +175,7 @@ class _Visit:
         return client_address.peer_of(direct, ",".join(self.request.headers.getlist("x-forwarded-for")), proxies)
 
     async def _recognise(self) -> None:
-        """Who is signed in sees so on a page that is not there, too."""
+        """Identify the caller for pages that do not exist, so that they show the signed-in layout."""
         if not is_api(self.path):
             with suppress(BadCredential):
                 if caller := await self.site.identities.identify(self._shown()):
@@ -202,7 +202,7 @@ class _Visit:
 
     @property
     def _echo(self) -> Echo:
-        """What of the question stands for what was sent; of a live page, also what its own address has."""
+        """Placeholders in the request, and for live updates those in the address of the page."""
         kept = self.asked.kept if self.asked else {}
         inner = kept["page"].kept if "page" in kept else {}
         echo: Echo = inner.get("echo", NO_ECHO) + kept.get("echo", NO_ECHO)
@@ -211,7 +211,7 @@ class _Visit:
     def _shown(self) -> Shown:
         given = self.headers.get("authorization", "")
         scheme, _, token = given.partition(" ")
-        # What is empty or of another kind is shown too: it does not count, and is not the same as nothing.
+        # an empty header or another scheme is an invalid credential, not a missing one
         bearer = (token.strip() if scheme.lower() == "bearer" else "") or given
         return Shown(bearer=bearer, cookies=self.request.cookies, peer=self._peer)
 
@@ -224,7 +224,7 @@ class _Visit:
             raise
 
     def _stranger(self) -> Asked:
-        """Of a request that did not come far: not even its query may be readable."""
+        """Return the context of a request that failed early; its query may be malformed."""
         return self._asked(NOBODY, {}, Query([]))
 
     def _asked(self, caller: Caller, values: Any, query: Query | None = None) -> Asked:
@@ -253,7 +253,7 @@ class _Visit:
 
     def _not_allowed(self, match: Match) -> Answer:
         allow = (("allow", ", ".join(match.allowed)),)
-        told = error_responses.Told(405, "that method is not done here", headers=allow)
+        told = error_responses.Told(405, "method not allowed", headers=allow)
         return error_responses.as_answer(told, is_api=is_api(self.path), is_reading=False, path=self.path)
 
     def _told(self, error: Exception) -> Answer:
@@ -264,7 +264,7 @@ class _Visit:
         where = f"{self.raw_path}?{query}" if query else self.raw_path
         return error_responses.as_answer(told, is_api=is_api(self.path), is_reading=self.method in READING, path=where)
 
-    # -- out -----------------------------------------------------------------------------------------------------
+    # -- response ------------------------------------------------------------------------------------------------
 
     async def _response(self, answer: Answer) -> Response:
         is_fixed = isinstance(answer, Bytes) and answer.is_fixed
@@ -288,7 +288,7 @@ class _Visit:
         return made
 
     def _hidden(self, given: Headers, *, is_outside: bool = False) -> Headers:
-        """A cookie is for who gets it; and a stranger, or another site, is told back what they sent as it was."""
+        """Redact headers. Cookies are for their receiver; strangers and other sites get back what they sent."""
         if is_outside or self.asked is None or self.asked.caller.is_nobody:
             return given
         return tuple((name, value if name == "set-cookie" else self._hidden_text(value)) for name, value in given)
@@ -301,7 +301,7 @@ class _Visit:
 
     @property
     def _mask(self) -> Mask:
-        """Of what was read. Only an error, or an address to go to, quotes what was sent with a change."""
+        """Redactor for the response. Only errors and redirects quote the body of a change."""
         return self._mask_with(quotes_sent=self.quotes_sent)
 
     def _mask_with(self, *, quotes_sent: bool) -> Mask:
@@ -309,7 +309,7 @@ class _Visit:
         return self.entry.masks.for_request(self.asked, quotes_sent=self.route.changes and quotes_sent)
 
     def _out(self, data: bytes, media: str, *, is_fixed: bool) -> tuple[bytes, bool]:
-        if self.is_answered and not is_fixed:  # what ships with the page holds no secret
+        if self.is_answered and not is_fixed:  # static files contain no secrets
             fields = ShownFields()
             if media == HTML and self.asked and "form" in self.asked.kept:
                 data, fields = conceal_fields(data, self.asked.kept["form"])
@@ -321,7 +321,7 @@ class _Visit:
         return compression.packed(data, media, self.headers.get("accept-encoding", ""))
 
     async def _serialised(self, answer: Answer) -> tuple[bytes, str]:
-        """A long list is written in a thread: others are answered meanwhile."""
+        """Serialize a response; long lists in a thread, so that other requests are served meanwhile."""
         if isinstance(answer, Json):
             write = partial(masked_json, answer.document, sensitive(self.site))
             return (await asyncio.to_thread(write) if _is_long(answer.document) else write()), JSON
@@ -344,7 +344,7 @@ class _Visit:
         asked = self.asked or self._stranger()
         values = without_secrets(dict(page.values), sensitive(self.site))
         if self.route and self.route.changes and self.is_answered and not page.is_callers_own:
-            # the frame quotes the address, which is the caller's own; all else of the page was read
+            # the layout quotes the URL, which the caller sent; the rest of the page was read
             asked, asked.kept["echo"] = conceal(asked, self.entry.masks.for_request(asked).find)
         return render(page.template, {**frame_values(asked), **values})
 
@@ -371,7 +371,7 @@ class _Visit:
 
 
 class _NoRoute(Exception):
-    """No such path, which everybody may know: all paths are in the OpenAPI document."""
+    """Unknown API path. Everyone may know that: all paths are in the OpenAPI document."""
 
 
 def _is_long(document: Any) -> bool:
@@ -380,7 +380,7 @@ def _is_long(document: Any) -> bool:
 
 
 def _tenant(asked: Asked) -> Tenant:
-    """Renders and scripts that a request starts count as work of its Application's project."""
+    """Return the tenant: renders and scripts of a request count towards the project of its Application."""
     app = asked.subject
     return asked.site.lookout.rules.tenant(app.project) if isinstance(app, Application) else Tenant()
 

@@ -1,7 +1,7 @@
-"""A line for everything that changes something, or tried to.
+"""Audit log: one line per change or attempted change.
 
-In: a request and what came of it. Out: one line of JSON to the logger `argosy.audit`, and the last of them to who may
-see them. Never: what was sent.
+In: a request and its result. Out: one JSON line to the logger `argosy.audit`, and the latest lines for the audit page.
+Never: the request body.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ RECENT: Final = 500
 OF_STRANGERS: Final = 100
 MOST: Final = 512  # characters of a path
 NOBODY: Final = "nobody"
-CREDENTIALS: Final = re.compile(r"//[^/@\s]*@")  # of an address that is part of a path
+CREDENTIALS: Final = re.compile(r"//[^/@\s]*@")  # credentials in a URL that is part of a path
 
 
 class Trail:
-    """The last ones of this server, for its page; the log has all. Strangers cannot push out what others did."""
+    """The latest audit lines of this server; the log has all. Strangers have a separate limit."""
 
     def __init__(self) -> None:
         self._known: deque[dict[str, Any]] = deque(maxlen=RECENT)
         self._strangers: deque[dict[str, Any]] = deque(maxlen=OF_STRANGERS)
 
     def add(self, line: Mapping[str, Any], time: str) -> None:
-        """What comes again and again is one line that counts."""
+        """Add a line; a repeated line only increases its count."""
         kept = self._strangers if line["who"] == NOBODY else self._known
         last = kept[-1] if kept else {}
         if {**last, "time": "", "count": 0} == {**line, "time": "", "count": 0}:
@@ -49,7 +49,7 @@ class Trail:
 
 
 def note(asked: Asked, code: int) -> None:
-    """One line; where the route has noted several things, one for each."""
+    """Write the audit line of a request, or one per object if the route recorded several."""
     for thing, own in asked.kept.get("noted") or ((asked.thing, 0),):
         _write(asked, thing, own or code)
 

@@ -1,6 +1,6 @@
-"""May this caller, of this subject? Absent and forbidden are one answer.
+"""Authorization: checks the permission that a route requires. "Not found" and "forbidden" are the same response.
 
-In: a request and what its route needs. Out: the request with its subject, or Refused. Never: says which of the two.
+In: a request and its route. Out: the request with its subject, or Refused. Never: reveals which of the two.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from argosy.web.route import Filtered, May, Public, Route, SignedIn
 
 
 class Unknown(Exception):
-    """Nobody has shown who they are."""
+    """The request requires authentication."""
 
 
 async def permitted(route: Route, asked: Asked) -> Asked:
@@ -24,7 +24,7 @@ async def permitted(route: Route, asked: Asked) -> Asked:
         case May(resource, action, of):
             _signed_in(asked)
             found = await of(asked)
-            # what is not there is asked about, too: absence must not be told by how soon it is answered
+            # checked for missing objects too, so that timing does not reveal whether an object exists
             may = asked.may(resource, found.action or action if found else action, found.thing if found else "")
             if found is None or not may:
                 raise Refused
@@ -40,12 +40,12 @@ def _signed_in(asked: Asked) -> Asked:
 
 
 async def still_permitted(route: Route, asked: Asked) -> bool:
-    """Of a stream that is open: asked again each second, about what its subject is now."""
+    """Check an open stream again, against the current state of its subject."""
     if isinstance(route.needs, Public):
         return True
     if not asked.site.identities.still(asked.caller):
         return False
     try:
         return (await permitted(route, asked)).thing == asked.thing
-    except Exception:  # gone, forbidden, or unreadable by now: nothing more of it is told
+    except Exception:  # deleted, forbidden or unreadable by now: end the stream
         return False

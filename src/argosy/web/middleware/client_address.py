@@ -1,7 +1,7 @@
-"""Where a request comes from, also through proxies.
+"""Client IP address, also behind proxies.
 
-In: the address of a connection, X-Forwarded-For, the proxies that are trusted. Out: an address. Never: believes what
-anybody else writes there.
+In: the address of the connection, X-Forwarded-For, the trusted proxies. Out: an address. Never: trusts a header from
+another sender.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import ipaddress
 from functools import lru_cache
 from typing import Final
 
-SETTING: Final = "server.proxies"  # of argosy-cm: addresses and networks, with commas between them
+SETTING: Final = "server.proxies"  # of argosy-cm: IP addresses and networks, comma-separated
 MOST_HOPS: Final = 20
 
 
 def peer_of(direct: str, forwarded: str, proxies: str) -> str:
-    """From the last hop back to the first that is no proxy of ours."""
+    """Return the last hop that is not a trusted proxy."""
     found = direct
     for hop in reversed(forwarded.split(",")[-MOST_HOPS:] if proxies else ()):
         if not _is_within(found, proxies) or not _address(hop.strip()):
@@ -39,7 +39,7 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 @lru_cache(maxsize=8)
 def _networks(text: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
-    """What cannot be read trusts nobody."""
+    """Parse networks; an invalid entry trusts nobody."""
     found = []
     for each in text.split(","):
         try:

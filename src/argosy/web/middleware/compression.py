@@ -1,6 +1,6 @@
-"""Answers made smaller on the wire.
+"""Compresses responses with gzip.
 
-In: bytes, their media type, what a client takes. Out: the bytes, perhaps as gzip. Never: of a stream.
+In: bytes, their media type, the Accept-Encoding header. Out: the bytes, perhaps compressed. Never: for streams.
 """
 
 from __future__ import annotations

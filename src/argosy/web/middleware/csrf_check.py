@@ -1,7 +1,6 @@
-"""Whose page sent this: a change that a browser sends for somebody must come from a page of ours.
+"""CSRF check: a change sent by a browser must come from a page of this server.
 
-In: headers of a request, and how its sender is known. Out: nothing, or Foreign with what was wrong. Never: tells by a
-cookie alone.
+In: request headers and the kind of credential. Out: nothing, or Foreign with the reason. Never: trusts a cookie alone.
 """
 
 from __future__ import annotations
@@ -28,28 +27,28 @@ class Foreign(Exception):
 
 
 def check_origin(site: Site, route: Route, headers: Mapping[str, str], caller: Caller) -> None:
-    """Before the body is read."""
+    """Check Origin, Sec-Fetch-Site and Content-Type, before the body is read."""
     origin, fetched = headers.get("origin", ""), headers.get("sec-fetch-site", "")
     if origin and not _is_own(site, origin, headers):
-        raise Foreign("the request comes from another site's page")
+        raise Foreign("cross-site request refused")
     if not route.changes:
         if route.is_api and caller.how == "cookie" and not origin and fetched in ("cross-site", "same-site"):
-            raise Foreign("the request comes from another site's page")
+            raise Foreign("cross-site request refused")
         return
     _check_media(route, headers, caller)
     if caller.how == "bearer" or (ANY in route.media and isinstance(route.needs, Public)):
-        return  # no browser adds that by itself
+        return  # browsers do not add a bearer token by themselves
     if not origin and fetched != "same-origin":
         if caller.is_nobody and route.is_api and not fetched:
-            return  # a program that logs in; what a browser sends says where it is from
-        raise Foreign("the request does not say that it comes from a page of this server: Origin is missing")
+            return  # a login by a program; browsers send Origin or Sec-Fetch-Site
+        raise Foreign("request refused: the Origin header is missing")
 
 
 def _is_own(site: Site, origin: str, headers: Mapping[str, str]) -> bool:
     host, scheme = headers.get("host", ""), "https" if site.options.is_tls else "http"
     if origin in (f"{scheme}://{host}", site.options.origin or None):
         return True
-    # Whoever speaks TLS for us passes the name on that was asked for; on this machine another server may have it.
+    # A TLS proxy passes on the requested host name; on loopback, another server may own that name.
     return origin == f"https://{host}" and hostname(host) not in LOOPBACK_HOSTS
 
 
@@ -61,14 +60,14 @@ def _check_media(route: Route, headers: Mapping[str, str], caller: Caller) -> No
     if media in wanted:
         return
     if not media and caller.how == "bearer" and headers.get("content-length", "0") == "0":
-        return  # nothing is sent
+        return  # no body
     raise Foreign(f"Content-Type is {media[:60] or 'missing'}; send {' or '.join(wanted)}", 415)
 
 
 async def check_form(route: Route, asked: Asked) -> None:
-    """Of pages: the form is one that this server made for this session."""
+    """Check the CSRF token of forms on pages."""
     if not route.changes or route.is_api or asked.caller.how in ("nobody", "bearer") or ANY in route.media:
         return
     given = (await asked.form()).text("csrf")
     if not hmac.compare_digest(given.encode(), csrf_token(asked.site, asked.caller).encode()):
-        raise Foreign("the form is not of this session; load the page again and send it once more")
+        raise Foreign("invalid CSRF token; reload the page and submit the form again")

@@ -1,16 +1,16 @@
-"""What a caller sent, echoed as it was sent: a mask in its place would tell whether a guess at a secret is right.
+"""Echoes request input unredacted, because a redacted echo would confirm a guessed secret.
 
-In: a request, the mask of what it is about. Out: for a question, the request with stand-ins where it has a secret
-value, and a way to put the value back into the answer; for a change, the texts that were sent. Never: a stand-in in
-anything that is written; an answer that depends on whether what was sent is a secret; a value that was read, because
-somebody sent the same.
+In: a request, and the redactor of its subject. Out: for a read, the request with placeholders for secret values, and an
+Echo that restores them in the response; for a change, the texts that were sent. Never: a placeholder in anything that
+is written; a response that depends on whether the input is a secret; a value that was read, because the caller sent
+the same text.
 
-A question that holds a secret value is answered as if one that is nobody's had been sent: each letter and digit is
-another one of its class. All that was read is masked in full; then the stand-in becomes what was sent again.
+A read request that contains a secret value is handled as if it contained an unused one: each letter and digit is
+replaced by another of its class. The response is redacted in full; then placeholders become the sent text again.
 
-A question without a secret value takes the same steps with a decoy, a piece of the longest text that was sent, and
-their results are dropped. Each step does as much work as the longest text needs, and looks for both the stand-ins and
-what was sent: how long an answer takes does not tell whether a guess is right.
+A request without a secret value takes the same steps with a decoy, a piece of the longest text that was sent, and their
+results are dropped. Each step does as much work as the longest text needs, and searches for both the placeholders and
+the sent text, so that the response time does not reveal whether a guess is correct.
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ from argosy.gitops.redaction.substring_index import list_words
 from argosy.gitops.redaction.text_substitution import MIN_CUT_CHARACTERS, StandIn, Substitutions
 from argosy.web.request import Asked, Query
 
-MAX_ENCODINGS: Final = 3  # of percent-encoding: an address within an address
-MAX_TRIES: Final = 50  # to find a stand-in that is no secret itself
+MAX_ENCODINGS: Final = 3  # levels of percent-encoding: a URL within a URL
+MAX_TRIES: Final = 50  # to find a placeholder that is not a secret itself
 MAX_STAND_INS: Final = 1_000  # in one text
 MIN_DECOY_CHARACTERS: Final = 8  # no secret value is shorter
 MAX_DECOY_CHARACTERS: Final = 256  # nobody guesses a longer value
-PIECES: Final = tuple(  # of a text: what has one form and one spelling, or at least one spelling
+PIECES: Final = tuple(  # pieces of a text with one form and one spelling, or at least one spelling
     re.compile(rf"{characters}{{{MIN_DECOY_CHARACTERS},{MAX_DECOY_CHARACTERS}}}")
     for characters in (r"[\w.~-]", "[^%+]")
 )
 ENCODING_SIGNS: Final = "%+ "  # of percent-encoding
 ENCODED_BYTE: Final = re.compile(r"(%(?:25)*)[0-9A-Fa-f]{2}")
-ABSENT: Final = "\x00"  # a character that no request has
+ABSENT: Final = "\x00"  # a character that no request contains
 CLASSES: Final = ("0123456789", "abcdef", "ABCDEF", string.ascii_lowercase[6:], string.ascii_uppercase[6:])
-NEVER_SENT: Final = ("status", "operation")  # fields of an answer that a write does not set
+NEVER_SENT: Final = ("status", "operation")  # fields of a response that a write does not set
 INPUT: Final = re.compile(rb"<input\b[^<>]*>")
 INPUT_NAME: Final = re.compile(rb' name="([^"]*)"')
 INPUT_VALUE: Final = re.compile(rb' value="([^"]*)"')
 TEXT_AREA: Final = re.compile(rb"(<textarea\b[^<>]*>)([^<]*)(</textarea>)")
-SIGNS: Final = "-_.~"  # of a text that has neither letters nor digits
-OTHERS: Final = {one: kind.replace(one, "") for kind in CLASSES for one in kind}  # by character: the rest of its class
+SIGNS: Final = "-_.~"  # for a text without letters and digits
+OTHERS: Final = {one: kind.replace(one, "") for kind in CLASSES for one in kind}  # by character: others of its class
 OTHER_SIGNS: Final = {one: SIGNS.replace(one, "") for one in SIGNS}
 Find = Callable[[bytes], list[bytes]]
 
 
 class Echo:
-    """Stand-ins of one request. Most have none, or those of a decoy: they change nothing, with as much work."""
+    """Placeholders of one request. Usually none, or decoys, which change nothing but cost the same work."""
 
     def __init__(
         self, stand_ins: tuple[StandIn, ...] = (), decoys: tuple[StandIn, ...] = (), padding_text: str = ""
@@ -64,8 +64,8 @@ class Echo:
         """`padding_text`: the longest text that was sent."""
         self._stand_ins, self._decoys, self._padding_text = stand_ins, decoys, padding_text
         everything = stand_ins + decoys
-        # An answer to a right guess has the stand-in where an answer to a wrong one has what was sent. Both texts are
-        # looked for in both answers; what was sent is replaced by itself.
+        # The response to a correct guess has the placeholder where that to a wrong one has the sent text. Both texts
+        # are searched in both responses; the sent text is replaced by itself.
         self._given = Substitutions(everything, padding_text)
         self._sent = Substitutions((StandIn(sent, sent) for _, sent in everything), padding_text)
 
@@ -84,7 +84,7 @@ class Echo:
         return bool(self._stand_ins)
 
     def restore(self, data: bytes, words: set[int] | None = None) -> bytes:
-        """Return the data with what was sent. `words`: those of the data, if they are known."""
+        """Put the sent texts back into the data. `words`: words of the data, if already known."""
         if not self._given:
             return data
         words = list_words(data) if words is None else words
@@ -94,9 +94,9 @@ class Echo:
 
 
 def conceal(asked: Asked, find: Find) -> tuple[Asked, Echo]:
-    """Return the request with stand-ins for the secret values in its path and query. `find` finds secret values.
+    """Replace secret values in path and query by placeholders. `find` finds secret values.
 
-    Without secret values, return the same request, and an echo that changes nothing.
+    Without secret values, return the same request, and an Echo that changes nothing.
     """
     given = [*asked.query, *(text for name in asked.query for text in asked.query.all(name)), *asked.values.values()]
     everything = _decoded("\n".join([asked.path, *given]))
@@ -124,12 +124,12 @@ def _decoy(text: str) -> bytes:
 
 
 def _conceal(asked: Asked, find: Find, everything: str, padding_length: int) -> tuple[Asked, tuple[StandIn, ...]]:
-    """`padding_length`: characters. Each stand-in costs as much as one of this length."""
+    """`padding_length`: characters; each placeholder costs as much as one of this length."""
     stand_ins: dict[str, StandIn] = {}  # by what was sent
     spellings: list[StandIn] = []  # with percent-encodings
 
     def put(known: StandIn, text: str) -> str:
-        if "%" not in text and "+" not in text:  # there is one spelling
+        if "%" not in text and "+" not in text:  # only one spelling
             return text.replace(known.sent, known.text)
 
         def spelled(match: re.Match[str]) -> str:
@@ -157,7 +157,7 @@ def _conceal(asked: Asked, find: Find, everything: str, padding_length: int) -> 
 
 
 def sent_texts(asked: Asked) -> list[str]:
-    """Return the texts that were sent with a change, decoded, as far as they were read. Each is a whole field."""
+    """Return the decoded texts that were sent with a change, as far as they were read. Each is a whole field."""
     texts = [asked.path, *asked.values.values()]
     for words in (asked.query, asked.kept.get("form")):
         for name in words or ():
@@ -167,7 +167,7 @@ def sent_texts(asked: Asked) -> list[str]:
 
 
 class ShownFields:
-    """Form fields of a page, by the token that stands for each. Each comes back as the page has it: escaped."""
+    """Form fields of a page by placeholder token. Each is restored as the page has it: escaped."""
 
     def __init__(self) -> None:
         self._prefix = secrets.token_hex(16).encode()
@@ -185,7 +185,7 @@ class ShownFields:
 
 
 def conceal_fields(page: bytes, form: Query | None) -> tuple[bytes, ShownFields]:
-    """Return a page with tokens for the form fields that it shows again, each in the input of the same name."""
+    """Replace submitted form fields that a page shows again by tokens, in inputs of the same name only."""
     fields = ShownFields()
 
     def is_sent(name: bytes, value: bytes) -> bool:
@@ -209,9 +209,9 @@ def conceal_fields(page: bytes, form: Query | None) -> tuple[bytes, ShownFields]
 
 
 def restore_written(masked: bytes, answer: bytes, sent: Any) -> bytes:
-    """Return the masked answer to a write with the fields that were sent, where they were sent.
+    """Restore sent fields in the redacted response to a write, at the paths where they were sent.
 
-    A field is shown if it is in the same place of both documents with the same whole value. The status is never sent.
+    A field is restored if both documents have the same whole value at the same path. The status is never sent.
     """
     if masked == answer or not isinstance(sent, dict):
         return masked
@@ -233,7 +233,7 @@ def _restored(masked: Any, answer: Any, sent: Any) -> Any:
 
 
 def _leaves(value: Any) -> list[str]:
-    """Texts of a document; a patch is JSON in a text."""
+    """Return the texts of a document; a patch is JSON in a string."""
     if isinstance(value, str):
         if value.lstrip()[:1] in ("{", "["):
             try:
@@ -247,7 +247,7 @@ def _leaves(value: Any) -> list[str]:
 
 
 def _decoded(text: str) -> bytes:
-    """As it is, and with its percent-encodings taken off, one after the other."""
+    """Return the text as it is, and with each level of percent-encoding removed."""
     spellings = [text]
     for _ in range(MAX_ENCODINGS):
         if "%" not in text and "+" not in text:
@@ -258,8 +258,8 @@ def _decoded(text: str) -> bytes:
 
 
 def _spelled(text: str, padding_length: int) -> re.Pattern[str]:
-    """A pattern of the text, each of its characters as it is or percent-encoded. A short text is compiled with a
-    second pattern that matches nothing, so that the work does not tell its length."""
+    """Compile a pattern for the text, with each character plain or percent-encoded. A short text is compiled with a
+    second pattern that never matches, so that the work does not reveal its length."""
     padding = ABSENT * (padding_length - len(text))
     return re.compile("|".join("".join(map(_character, part)) for part in (text, padding) if part))
 
@@ -271,7 +271,7 @@ def _character(character: str) -> str:
 
 
 def _respelled(spelling: str, known: StandIn) -> str:
-    """The stand-in, each of its characters encoded as the one that was sent."""
+    """Return the placeholder with each character encoded like the one that was sent."""
     made, place = "", 0
     for sent, instead in zip(known.sent, known.text):
         match = re.compile(_character(sent)).match(spelling, place)
@@ -289,7 +289,7 @@ def _respelled(spelling: str, known: StandIn) -> str:
 
 
 def _levels(made: str, sent: str) -> Iterator[StandIn]:
-    """Both as they are, and with their encodings taken off, one after the other."""
+    """Yield both texts as they are, and with each level of encoding removed."""
     for _ in range(MAX_ENCODINGS):
         if "%" not in sent or made == sent:
             return
@@ -298,12 +298,12 @@ def _levels(made: str, sent: str) -> Iterator[StandIn]:
 
 
 def _different(sent: str, find: Find, everything: str, padding_length: int) -> StandIn:
-    """Another text of the same length and the same forms, which is no secret and was not sent.
+    """Return another text of the same length and form, which is not a secret and was not sent.
 
-    Characters are replaced by others of their class. Where a text has no such characters, they change places.
+    Characters are replaced by others of their class. If a text has no such characters, they are shuffled.
     """
     others = next((table for table in (OTHERS, OTHER_SIGNS) if not table.keys().isdisjoint(sent)), {})
-    padding = ABSENT * (padding_length - len(sent))  # the work does not tell the length
+    padding = ABSENT * (padding_length - len(sent))  # the work must not reveal the length
     text = sent
     for number in range(2 * MAX_TRIES):
         numbers = secrets.token_bytes(len(sent) + len(padding))
@@ -319,8 +319,8 @@ def _different(sent: str, find: Find, everything: str, padding_length: int) -> S
 
 
 def _shuffle(text: str, numbers: bytes) -> str:
-    """Return the text with its characters in an order by the numbers. Those of encodings stay where they are, unless
-    nothing would change then."""
+    """Reorder the characters of a text by the numbers. Characters of encodings keep their positions, unless nothing
+    would change then."""
     moved = [place for place, character in enumerate(text) if character not in ENCODING_SIGNS]
     if len({text[place] for place in moved}) < 2:
         moved = list(range(len(text)))

@@ -1,6 +1,6 @@
-"""What is told of an error: to programs in Argo CD's shape, to people as a page with what to do next.
+"""Error responses: JSON in Argo CD's format for programs, a page with the next step for people.
 
-In: an exception. Out: a Told value. Never: the text of an exception that is not ours; a traceback.
+In: an exception. Out: an ErrorDetails value. Never: the text of an exception that is not ours; a traceback.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from argosy.web.responses import Answer, Headers, Json, Page, Redirect
 
 log = logging.getLogger(__name__)
 TITLES = {
-    400: "That cannot be done", 401: "Sign in first", 403: "That is refused", 404: "There is nothing here",
-    405: "That is not done here", 409: "Somebody else was first", 413: "That is too much", 415: "That is no form",
-    421: "Another server is meant", 429: "Too many at once", 500: "Something broke", 503: "Not now",
+    400: "Bad request", 401: "Sign in first", 403: "Forbidden", 404: "Not found",
+    405: "Method not allowed", 409: "Conflict", 413: "Request too large", 415: "Unsupported media type",
+    421: "Unknown host", 429: "Too many requests", 500: "Internal server error", 503: "Service unavailable",
 }  # fmt: skip
 _QUOTED = re.compile(r"""'.*'|".*\"""", re.DOTALL)
 GRPC = {400: 3, 401: 16, 403: 7, 404: 5, 405: 12, 409: 10, 413: 8, 414: 3, 415: 3, 421: 3, 429: 8, 431: 8, 503: 14}
@@ -34,7 +34,7 @@ class Told:
     message: str
     next: str = ""
     headers: Headers = field(default=())
-    is_refusal: bool = False  # absent or forbidden: one same answer
+    is_refusal: bool = False  # not found or forbidden: the same response
 
 
 REFUSED = Told(403, "permission denied", is_refusal=True)
@@ -56,7 +56,7 @@ def told_of(error: BaseException) -> Told:
         case Foreign():
             return Told(error.code, error.message)
         case TimeoutError():
-            return Told(503, "it took too long; try again, or ask for less")
+            return Told(503, "the request timed out; try again, or request less")
         case TransientError():
             return Told(503, f"{error}", "Try again in a moment.")
         case PolicyError():
@@ -67,30 +67,30 @@ def told_of(error: BaseException) -> Told:
             return _of_cluster(error)
         case _:
             name = secrets.token_hex(6)
-            log.error("error %s: an answer failed", name, exc_info=error)
-            return Told(500, f"something broke on the server; its log has more of it as error {name}")
+            log.error("request failed: error id %s", name, exc_info=error)
+            return Told(500, f"internal server error; see the server log for error id {name}")
 
 
 def quotes_sent(error: BaseException) -> bool:
-    """True if the text of an error is about what was sent: what failed on the way may quote what was read."""
+    """True if the error message is about the request; other errors may quote values that were read."""
     if isinstance(error, ClusterError):
         return not isinstance(error, TransientError) and 400 <= error.code < 500
     return isinstance(error, UserError | PolicyError | TooMuch | Absent | Refused | Foreign)
 
 
 def to_stranger(told: Told) -> Told:
-    """Without what they sent: a mark in place of it would tell who guesses at a secret that the guess is right."""
+    """Remove quoted input: a redacted quote would confirm a guessed secret to an unauthenticated caller."""
     return replace(told, message=_QUOTED.sub("…", told.message))
 
 
 def _of_cluster(error: ClusterError) -> Told:
     if isinstance(error, Forbidden):
-        return Told(403, f"the cluster refuses it: {error.message}")
+        return Told(403, f"the cluster refused the request: {error.message}")
     if isinstance(error, Conflict):
-        return Told(409, error.message, "Load the page again, and try once more.")
+        return Told(409, error.message, "Reload the page and try again.")
     if isinstance(error, Invalid) or 400 <= error.code < 500:
         return Told(404 if error.code == 404 else 400, error.message)
-    return Told(503, f"the cluster could not answer: {error.message}")
+    return Told(503, f"the cluster failed: {error.message}")
 
 
 def as_answer(told: Told, *, is_api: bool, is_reading: bool, path: str) -> Answer:
@@ -103,6 +103,6 @@ def as_answer(told: Told, *, is_api: bool, is_reading: bool, path: str) -> Answe
 
         return Redirect(f"/login?next={quote(path, safe='')}")
     code = 404 if told.is_refusal else told.code
-    shown = "There is nothing here, or it is not yours to see." if told.is_refusal else told.message
-    values = {"code": code, "title": TITLES.get(code, "That went wrong"), "message": shown, "next": told.next}
+    shown = "Not found, or you do not have permission to see it." if told.is_refusal else told.message
+    values = {"code": code, "title": TITLES.get(code, "Error"), "message": shown, "next": told.next}
     return Page("error.html", values, code=code, headers=told.headers)

@@ -1,8 +1,8 @@
-"""Words of an Application that stand in Git outside of Secret manifests, from renders that are already in memory.
+"""Words of an Application's manifests in Git, outside of Secrets, from cached renders.
 
-In: Applications as the cache of informers holds them, renders that the server remembers. Out: GitText values. Never:
-renders anything; takes a commit that was neither delivered nor will be delivered automatically; takes a word of a
-Secret manifest, of a plug-in's output, or of a value that only the Application's spec has.
+In: Applications of the informer cache, and cached renders. Out: GitText values. Never: renders; uses a commit that was
+not deployed and will not be deployed automatically; uses a word of a Secret manifest, of plug-in output, or of a value
+that only the Application's spec contains.
 """
 
 from __future__ import annotations
@@ -27,31 +27,30 @@ from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 from argosy.web.middleware.secret_masking import without_secrets
 
-MAX_APPLICATIONS: Final = 1_000  # whose words are remembered
-MAX_CHARACTERS: Final = 4 << 20  # of one Application; words behind them stay hidden
-MAX_TOTAL_BYTES: Final = 64 << 20  # of all Applications together
-MAX_INLINE_CHARACTERS: Final = 64 << 10  # of values in the spec; with more of them no word is shown
-MAX_LOOKUPS: Final = 1_000  # different words that are looked for in one text; others stay hidden
+MAX_APPLICATIONS: Final = 1_000  # with cached words
+MAX_CHARACTERS: Final = 4 << 20  # per Application; words after them stay redacted
+MAX_TOTAL_BYTES: Final = 64 << 20  # of all Applications
+MAX_INLINE_CHARACTERS: Final = 64 << 10  # of values in the spec; with more, every word stays redacted
+MAX_LOOKUPS: Final = 1_000  # different words looked up in one text; others stay redacted
 MAX_WORD_CHARACTERS: Final = 4 << 10
-MIN_INLINE_CHARACTERS: Final = 4  # of a value in the spec that keeps a longer text hidden
-SEPARATOR: Final = "\0"  # between texts: no word spans two of them
+MIN_INLINE_CHARACTERS: Final = 4  # of a value in the spec that keeps a longer text redacted
+SEPARATOR: Final = "\0"  # between texts, so that no word spans two
 HELM, PLUGIN, CHART_FILE = "Helm", "Plugin", "Chart.yaml"
 SECRET_MANIFEST: Final = re.compile(r"""\bkind\\*["']?\s*:\s*\\*["']?Secret(?:List)?\b""")
 INLINE_VALUE: Final = re.compile(r"""[^\s\0"':,=\[\]{}]+""")
 
 
 class TextBudget:
-    """Limits the memory of all texts together: the text that was joined first is dropped first. May be used by several
-    threads."""
+    """Limits the memory of all texts. The oldest text is dropped first. Thread-safe."""
 
     def __init__(self, max_bytes: int | None = None) -> None:
         self._max_bytes = MAX_TOTAL_BYTES if max_bytes is None else max_bytes
-        self._sizes: OrderedDict[GitText, int] = OrderedDict()  # the oldest one first
+        self._sizes: OrderedDict[GitText, int] = OrderedDict()  # oldest first
         self._lock = threading.Lock()
         self.used_bytes = 0
 
     def add(self, text: GitText, size: int) -> None:
-        """Count memory that a text takes from now on."""
+        """Count memory that a text uses from now on."""
         with self._lock:
             self._sizes[text] = self._sizes.get(text, 0) + size
             self.used_bytes += size
@@ -66,20 +65,20 @@ class TextBudget:
 
 
 class GitText:
-    """The texts of an Application's manifests. Joined when the first word is looked up; equal only to itself.
+    """The texts of an Application's manifests, joined on the first lookup; equal only to itself.
 
-    Each word is looked for once, and at most MAX_LOOKUPS words are: whatever a tenant writes, the work is limited.
+    Each word is searched once, and at most MAX_LOOKUPS words are, so that tenants cannot cause unlimited work.
     """
 
     def __init__(self, rendered: tuple[Rendered, ...], inline: str, budget: TextBudget | None = None) -> None:
-        self._rendered = rendered  # until it is joined
+        self._rendered = rendered  # until joined
         self._sources = tuple(map(weakref.ref, rendered))
         self._inline, self._inline_values = inline, tuple[str, ...]()
         self._budget = TextBudget() if budget is None else budget
         self._texts: tuple[str, str] | None = None  # of files, and of charts
         self._answers: dict[str, bool] = {}
         self._lock = threading.Lock()
-        self.is_dropped = False  # if so, no word of it is shown
+        self.is_dropped = False  # if True, every word stays redacted
         if len(inline) > MAX_INLINE_CHARACTERS:
             self.drop()
         else:
@@ -87,7 +86,7 @@ class GitText:
             self._inline_values = tuple(value for value in values if len(value) >= MIN_INLINE_CHARACTERS)
 
     def __contains__(self, word: object) -> bool:
-        # another thread may drop the text during a lookup: then values of the spec may be gone already
+        # another thread may drop the text during a lookup; values of the spec may be gone then
         return isinstance(word, str) and self._find_answer(word) and not self.is_dropped
 
     def _find_answer(self, word: str) -> bool:
@@ -103,7 +102,7 @@ class GitText:
 
     def _look_up(self, word: str) -> bool:
         files, charts = self._join()
-        # a chart can generate a random password: that does not stand in Git, and nobody can guess it
+        # a chart can generate a random password, which is not in Git and cannot be guessed
         if word not in files and not (word in charts and is_guessable_value(word)):
             return False
         return not self._is_inline(word)
@@ -122,13 +121,13 @@ class GitText:
         return not self.is_dropped and _are_same(self._sources, rendered) and inline == self._inline
 
     def drop(self) -> None:
-        """Free the memory. From now on no word counts, whoever still holds the value."""
+        """Free the memory. From now on, no word is found, even by holders of this value."""
         self.is_dropped = True
         self._rendered, self._texts, self._answers = (), ("", ""), {}
         self._inline, self._inline_values = "", ()
 
     def release(self) -> None:
-        """Drop the text, and leave its place in the budget to others."""
+        """Drop the text and free its share of the budget."""
         self._budget.remove(self)
         self.drop()
 
@@ -139,22 +138,22 @@ class GitText:
 
 class _Entry(NamedTuple):
     application: Manifest
-    remembered: tuple[Callable[[], object], ...]  # by the renders, which alone keep it in memory
+    remembered: tuple[Callable[[], object], ...]  # weak references; the render cache keeps the values alive
     digests: tuple[str, ...]
     revisions: tuple[str, ...]
     text: GitText | None
 
 
 class GitWords:
-    """May be used by several threads: each line of a log needs a scope."""
+    """Thread-safe: every log line needs a scope."""
 
     def __init__(self, renders: Renders, settings: Callable[[], BuildSettings]) -> None:
         self._renders, self._settings, self._budget = renders, settings, TextBudget()
-        self._entries: OrderedDict[ResourceKey, _Entry] = OrderedDict()  # the least recently used one first
+        self._entries: OrderedDict[ResourceKey, _Entry] = OrderedDict()  # least recently used first
         self._lock = threading.Lock()
 
     def find(self, application: Manifest) -> GitText | None:
-        """Return the words of an Application, the same value as long as nothing changed; None if none are known."""
+        """Return the words of an Application, the same value while nothing changed; None if none are known."""
         key = key_of(application)
         remembered = self._renders.peek(key, _count_sources(application))
         with self._lock:
@@ -175,7 +174,7 @@ class GitWords:
         return entry.text
 
     def forget(self, key: ResourceKey) -> None:
-        """Free the words of an Application that is gone."""
+        """Drop the words of a deleted Application."""
         with self._lock:
             entry = self._entries.pop(key, None)
         if entry is not None and entry.text is not None:
@@ -196,14 +195,14 @@ class GitWords:
                 is_known = last is not None and last.text is not None and last.text.is_of(rendered, inline)
                 text = last.text if last is not None and is_known else GitText(rendered, inline, self._budget)
                 return _Entry(application, remembered, digests, revisions, text)
-        # a preview of another revision took the place of the render; or a new commit waits to be delivered
+        # a preview of another revision replaced the cached render, or a new commit is not deployed yet
         if last is not None and last.digests == digests and is_delivered(application, last.revisions):
             return _Entry(application, remembered, digests, last.revisions, last.text)
         return _Entry(application, remembered, digests, revisions, None)
 
 
 def is_delivered(application: Manifest, revisions: tuple[str, ...]) -> bool:
-    """True if the revisions were delivered, or if whatever the source has is delivered without anybody's consent."""
+    """True if the revisions were deployed, or if automated sync deploys whatever the source contains."""
     if not revisions:
         return False
     automated = mapping(mapping(application.get("spec")).get("syncPolicy")).get("automated")
@@ -231,7 +230,7 @@ def _count_sources(application: Manifest) -> int:
 
 
 def _inline_texts(spec: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the values in the sources of a spec: parameters, patches, values of charts."""
+    """Yield the values in the sources of a spec: parameters, patches, chart values."""
     for source in (mapping(spec.get("source")), *mappings(spec.get("sources"))):
         for name, value in source.items():
             if name not in PUBLIC_SOURCE_FIELDS:
@@ -244,9 +243,9 @@ def _join_texts(rendered: Sequence[Rendered]) -> tuple[str, str]:
     left = MAX_CHARACTERS
     for part in rendered:
         if part.tool == PLUGIN:
-            continue  # it may have put Secrets from elsewhere in place of placeholders
+            continue  # the plug-in may have inserted Secrets from elsewhere
         if any(_is_elsewhere(read.place) for read in part.inputs):
-            continue  # others than the writers of the source may have chosen its words
+            continue  # its words may come from people other than the writers of the source
         has_chart = part.tool == HELM or any(read.path.rpartition("/")[2] == CHART_FILE for read in part.inputs)
         for text in (text for manifest in part.manifests for text in manifest_texts(manifest)):
             left -= len(text) + 1
@@ -262,7 +261,7 @@ def _is_elsewhere(place: str) -> bool:
 
 
 def manifest_texts(manifest: Manifest) -> Iterator[str]:
-    """Yield names and values of a manifest that is no Secret, without Secrets inside of it and without passwords."""
+    """Yield names and values of a manifest that is not a Secret, without embedded Secrets and passwords."""
     if manifest.get("kind") in ("Secret", "SecretList"):
         return
     for text in _texts(without_secrets(manifest)):

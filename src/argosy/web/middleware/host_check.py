@@ -1,6 +1,6 @@
-"""Under which names this server answers: a page elsewhere that points its own name here gets nothing.
+"""Host header check: protects against DNS rebinding.
 
-In: a Host header. Out: whether it is one of ours. Never: a guess where there is none, or two.
+In: Host headers. Out: whether the host is ours. Never: accepts a missing or repeated header.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ import ipaddress
 from collections.abc import Sequence
 from typing import Final
 
-ANYWHERE: Final = ("/healthz", "/readyz")  # a kubelet asks by the Pod's address; ok is all that they say
+ANYWHERE: Final = ("/healthz", "/readyz")  # kubelet probes use the Pod's IP; the response is only "ok"
 
 
 def hostname(host: str) -> str:
-    """Without the port, in lower case; empty where it is none."""
+    """Return the host without port, in lower case; "" if it is invalid."""
     host = host.strip().lower()
     if host.startswith("["):
         name, closed, port = host.partition("]")
@@ -27,7 +27,7 @@ def _is_port(text: str) -> bool:
 
 
 def is_ours(given: Sequence[str], hosts: Sequence[str], *, is_loopback: bool = True) -> bool:
-    """Beyond this machine an address is as good as a name: nobody can make it lead elsewhere."""
+    """True if the host is ours. On a non-loopback server any IP address is: it cannot be rebound by DNS."""
     name = hostname(given[0]) if len(given) == 1 else ""
     return bool(name) and (name in hosts or (not is_loopback and _is_address(name)))
 

@@ -1,7 +1,7 @@
-"""Marks that come back. Who reads an object, changes one field and sends the whole of it again sends marks where values
-were hidden: written, they would take the place of the values.
+"""Rejects writes that contain redaction placeholders. A client that reads an object, changes one field and sends it
+back would overwrite redacted values with placeholders.
 
-In: what was sent. Out: –. Never: a mark that is written over a value.
+In: a request body. Out: –. Never: lets a placeholder overwrite a value.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from argosy.web.route import Filtered, May, Route
 
 MARK: Final = SHORTEST.encode()
 TOLD: Final = (
-    f"{SHORTEST} stands where a value was hidden, and would be written over it; "
+    f"{SHORTEST} is a placeholder for a redacted value and would overwrite it; "
     "send only the fields that change, or the value itself"
 )
 
 
 def writes(route: Route) -> bool:
-    """Whether what is sent to it may become a part of an object: a question to a model does not."""
+    """True if the body may become part of an object; a prediction request to a model does not."""
     needs = route.needs
     return route.changes and isinstance(needs, May | Filtered) and not needs.action.startswith("action/")
 
 
 def writes_text(route: Route) -> bool:
-    """True if what is sent may be shown again by an Application: its spec, operation, objects, models."""
+    """True if the body may be shown again by an Application: its spec, operation, objects, models."""
     needs = route.needs
     if not route.changes or not isinstance(needs, May) or needs.resource not in ("applications", "applicationsets"):
         return False
@@ -40,8 +40,10 @@ def writes_text(route: Route) -> bool:
 
 
 def reads_other_revision(route: Route, asked: Asked) -> bool:
-    """True if a question is about a revision that is not the Application's own: not its branch, and never compared or
-    delivered. Whoever can push a branch may write guesses there, and look at what is masked."""
+    """True if a read is about a revision that is neither tracked by the Application nor was compared or deployed.
+
+    A user who can push a branch could write guesses there and see which of them are redacted.
+    """
     needs = route.needs
     if route.changes or not isinstance(needs, May) or needs.resource != "applications":
         return False
@@ -59,13 +61,13 @@ def _own_revisions(app: Application) -> Iterator[str]:
 
 
 def stores_document(route: Route) -> bool:
-    """True if the document that is sent becomes an object, and the answer is that object."""
+    """True if the body becomes an object, and the response is that object."""
     needs = route.needs
     return route.is_api and writes(route) and isinstance(needs, May) and needs.action in ("create", "update")
 
 
 async def check(asked: Asked, *, is_form: bool) -> None:
-    """Refuses what was sent where it has a mark in it, whatever it is a part of: also a patch that is a text."""
+    """Reject a body that contains a placeholder anywhere, also inside a patch string."""
     raw = await asked.raw()
     if is_form:
         form = await asked.form()
@@ -93,7 +95,7 @@ def _marked(where: str, value: Any) -> Iterator[str]:
 
 
 def _read(text: str) -> str:
-    """A patch is JSON in a text; there a plus may be written otherwise."""
+    """Normalize JSON in a string, where a plus sign may be escaped."""
     try:
         return orjson.dumps(orjson.loads(text)).decode()
     except orjson.JSONDecodeError:

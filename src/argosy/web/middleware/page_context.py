@@ -1,6 +1,6 @@
-"""What every page knows beside its own values.
+"""Page context: the values of the layout of every page.
 
-In: a request. Out: values for templates. Never: a secret; the token of forms is of this session alone.
+In: a request. Out: template values. Never: a secret; the CSRF token is that of this session only.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def frame_values(asked: Asked) -> dict[str, Any]:
 
 
 def preferences(asked: Asked) -> dict[str, str]:
-    """What a browser keeps of how somebody likes the page: cookies that are no secret and decide nothing else."""
+    """Return display preferences from cookies, which are not secret and do not affect anything else."""
     pairs = (pair.strip().partition("=") for pair in asked.headers.get("cookie", "").split(";"))
     return {name.removeprefix("argosy-"): value for name, _, value in pairs if name in COOKIES}
 

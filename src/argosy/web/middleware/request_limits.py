@@ -1,6 +1,6 @@
-"""How much a client may send, and how many at a time.
+"""Request limits: sizes, concurrency and write rate.
 
-In: sizes and counts. Out: nothing, or TooMuch with the code to answer. Never: reads on after it said no.
+In: sizes and counts. Out: nothing, or TooMuch with the response code. Never: reads on after a refusal.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ MOST_HEADERS: Final = 100
 MOST_HEADER_BYTES: Final = 32 << 10
 MOST_IN_FLIGHT: Final = 400  # k8s: max-requests-inflight
 MOST_CHANGES: Final = 200  # k8s: max-mutating-requests-inflight
-MOST_WAITING: Final = 100  # for an engine
+MOST_WAITING: Final = 100  # for a controller to finish a refresh
 MOST_WAITING_EACH: Final = 20
-MOST_STRANGERS: Final = 150  # who want to sign in, or push
-MOST_OF_A_PEER: Final = 64  # of them, by their address
+MOST_STRANGERS: Final = 150  # unauthenticated logins and pushes
+MOST_OF_A_PEER: Final = 64  # of them, per client address
 MOST_STREAMS: Final = 1000
 MOST_STREAMS_EACH: Final = 100
-MAX_WRITES: Final = 600  # of text, and previews of other revisions, by one account in one project
+MAX_WRITES: Final = 600  # writes of text, and previews of other revisions, per account and project
 WRITES_WINDOW_SECONDS: Final = 300.0
-SECONDS: Final = 60.0  # until an answer begins
-STRANGERS_SECONDS: Final = 5.0  # in which what somebody without a session sends must be there
+SECONDS: Final = 60.0  # until a response starts
+STRANGERS_SECONDS: Final = 5.0  # in which an unauthenticated client must send its body
 
 
 class TooMuch(Exception):
-    """`retry_after`: seconds until the same request may be answered."""
+    """A limit is exceeded. `retry_after`: seconds until the same request may succeed."""
 
     def __init__(self, code: int, message: str, retry_after: int = 1) -> None:
         super().__init__(message)
@@ -40,31 +40,31 @@ class TooMuch(Exception):
 
 def check_head(address: bytes, query: bytes, headers: Iterable[tuple[bytes, bytes]]) -> None:
     if len(address) + len(query) > MOST_ADDRESS:
-        raise TooMuch(414, f"the address is longer than {MOST_ADDRESS} bytes; send less in it")
+        raise TooMuch(414, f"the URL is longer than {MOST_ADDRESS} bytes")
     count = size = 0
     for name, value in headers:
         count += 1
         size += len(name) + len(value)
     if count > MOST_HEADERS or size > MOST_HEADER_BYTES:
         most = f"{MOST_HEADERS} headers, or {MOST_HEADER_BYTES} bytes of them"
-        raise TooMuch(431, f"there are more than {most}; send less")
+        raise TooMuch(431, f"the request has more than {most}")
 
 
 def check_length(declared: str, most: int) -> None:
-    """By what is announced, before any of it is read."""
+    """Check the declared length before anything is read."""
     if declared and not (declared.isascii() and declared.isdigit()):
-        raise TooMuch(400, "Content-Length is no number")
+        raise TooMuch(400, "invalid Content-Length")
     if declared and int(declared[:20]) > most:
-        raise TooMuch(413, f"the body is larger than {most} bytes; send less")
+        raise TooMuch(413, f"the body is larger than {most} bytes")
 
 
 async def read_body(chunks: AsyncIterator[bytes], most: int, seconds: float = SECONDS) -> bytes:
-    """By what comes, whatever was announced."""
+    """Read the body within the limit, regardless of the declared length."""
     try:
         async with asyncio.timeout(seconds):
             return await _read(chunks, most)
     except TimeoutError:
-        raise TooMuch(408, f"the body did not come within {seconds:g} seconds; send it at once") from None
+        raise TooMuch(408, f"the body did not arrive within {seconds:g} seconds") from None
 
 
 async def _read(chunks: AsyncIterator[bytes], most: int) -> bytes:
@@ -73,13 +73,13 @@ async def _read(chunks: AsyncIterator[bytes], most: int) -> bytes:
     async for chunk in chunks:
         size += len(chunk)
         if size > most:
-            raise TooMuch(413, f"the body is larger than {most} bytes; send less")
+            raise TooMuch(413, f"the body is larger than {most} bytes")
         kept.append(chunk)
     return b"".join(kept)
 
 
 class Turnstile:
-    """How many are inside."""
+    """Concurrency limits: requests in flight, changes, waiting refreshes, streams."""
 
     def __init__(self) -> None:
         self.all = self.changes = self.streams = 0
@@ -101,13 +101,13 @@ class Turnstile:
 
     @contextmanager
     def waiting(self, who: str) -> Iterator[None]:
-        """For what an engine does: where none runs, each holds its place for long."""
+        """Limit requests that wait for a controller: without one, each waits for long."""
         with _counted(self._waiting, who, MOST_WAITING, MOST_WAITING_EACH, "refreshes"):
             yield
 
     @contextmanager
     def strangers(self, peer: str) -> Iterator[None]:
-        """Whoever may change something without a session holds no place of those who have one."""
+        """Limit changes without a session separately, so that they do not use up the slots of signed-in users."""
         with self.inside(is_change=False), _counted(self._strangers, peer, MOST_STRANGERS, MOST_OF_A_PEER, "requests"):
             yield
 
@@ -129,10 +129,10 @@ class Turnstile:
 
 
 class WriteRate:
-    """How often an account may write text into the Applications of a project.
+    """Limits how often an account may write text into the Applications of a project.
 
-    Whoever may write into an Application may compare what is masked in it with what they wrote, and so guess at its
-    Secrets slowly. A preview of another revision counts as a write. Pushes to Git do not pass here.
+    A user who can write to an Application can compare what is redacted with what they wrote, and so guess its Secrets
+    slowly. A preview of another revision counts as a write. Pushes to Git are not counted here.
     """
 
     def __init__(self, most: int = MAX_WRITES, clock: Callable[[], float] = time.monotonic) -> None:

@@ -1,6 +1,6 @@
-"""How many requests were answered, and how.
+"""Counts handled requests by method, route and code.
 
-In: routes and codes. Out: counts, for /metrics. Never: a path as somebody typed it.
+In: routes and codes. Out: counters for /metrics. Never: a raw path.
 """
 
 from __future__ import annotations

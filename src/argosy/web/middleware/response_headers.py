@@ -1,6 +1,6 @@
-"""Headers of every answer, errors and files too.
+"""Headers of every response, including errors and files.
 
-In: whether TLS is spoken, the answer's own headers. Out: all headers. Never: one of these left out; `Server`.
+In: whether TLS is used, the headers of the route. Out: all headers. Never: leaves one of these out; sends `Server`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ POLICY: Final = (
     "frame-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
 FRAMED: Final = "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-inline'; frame-ancestors 'self'"
-"""Of what others made and is shown in a frame: it has no origin, runs nothing and asks nobody."""
+"""For user content in a frame: no origin, no scripts, no requests."""
 
 ALWAYS: Final = (
     ("x-content-type-options", "nosniff"),
-    ("referrer-policy", "same-origin"),  # with none at all, browsers would say of forms that they come from nowhere
+    ("referrer-policy", "same-origin"),  # without a referrer, browsers send `Origin: null` for forms
     ("cross-origin-opener-policy", "same-origin"),
     ("cross-origin-resource-policy", "same-origin"),
     ("permissions-policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
@@ -47,7 +47,7 @@ _OURS: Final = {
 
 
 def safe_location(answer: Redirect) -> str:
-    """A path of this server; another one only where the route says so, and never as a script."""
+    """Return a path on this server; another URL only if the route allows it, and never a script."""
     where = answer.where
     if any(ord(sign) < 0x21 or ord(sign) > 0x7E or sign == "\\" for sign in where):
         return "/"

@@ -1,6 +1,6 @@
-"""Secrets hidden by their structure, before anything is serialised. By their values they are hidden after it: hiding.
+"""Redacts Secrets by structure before serialization. Redaction by value comes after it: observability/redaction.
 
-In: documents. Out: the same with marks. Never: believes what a caller says an object is; lets a Secret through because
+In: documents. Out: the same with placeholders. Never: trusts the apiVersion of an object; lets a Secret through because
 it is malformed.
 """
 
@@ -18,14 +18,14 @@ from argosy.kube.names import ResourceKey
 from argosy.web.site import Site
 
 MOST_DEPTH: Final = 200
-_WORDS: Final = ("Secret", "stringData", LAST_APPLIED, "\\u00")  # the last: a word that hides itself
-# A row of a list names a Secret and holds none of it; so what holds something is asked for as well.
+_WORDS: Final = ("Secret", "stringData", LAST_APPLIED, "\\u00")  # the last: an escaped word
+# A list row names a Secret but contains no values; so look for the fields that contain values, too.
 _NAMES: Final = re.compile(rb"""kind\\*"\s*:\s*\\*"Secret|SecretList|\\u00""")
 _HOLDS: Final = re.compile(rb"""["\\](?:data|stringData)\\*"\s*:|last-applied-configuration|\\u00""")
 
 
 def masked_json(document: Any, annotations: Collection[str] = ()) -> bytes:
-    """As JSON, every Secret in it masked. A document that does not speak of any is not walked through."""
+    """Serialize to JSON with every Secret redacted. A document that mentions no Secret is not walked."""
     data = orjson.dumps(document, option=orjson.OPT_NON_STR_KEYS)
     if _speaks_of_secrets(data, annotations):
         data = orjson.dumps(without_secrets(document, annotations), option=orjson.OPT_NON_STR_KEYS)
@@ -46,7 +46,7 @@ def _speaks_of_secrets(data: bytes, annotations: Collection[str]) -> bool:
 
 
 def without_secrets(document: Any, annotations: Collection[str] = ()) -> Any:
-    """Every Secret in it masked, wherever it is, also as JSON inside of a text."""
+    """Redact every Secret in a document at any depth, also as JSON inside a string."""
     return _Walk(annotations).value(document, 0)
 
 
@@ -80,7 +80,7 @@ class _Walk:
         if kind == "SecretList" and isinstance(mapping.get("items"), list | tuple):
             return {**mapping, "items": [self._secret(each) for each in mapping["items"]]}
         made = {name: self.value(each, depth + 1) for name, each in mapping.items()}
-        if isinstance(made.get("stringData"), Mapping):  # no other kind has it
+        if isinstance(made.get("stringData"), Mapping):  # only Secrets have this field
             made["stringData"] = dict.fromkeys(made["stringData"], SHORTEST)
         given = made.get("annotations")
         if isinstance(given, Mapping) and LAST_APPLIED in given and _is_odd(given[LAST_APPLIED]):
@@ -92,14 +92,14 @@ class _Walk:
         if not isinstance(secret, Mapping):
             return SHORTEST
         try:
-            # by the server's own eyes: whatever version it says it has
+            # treat it as a v1 Secret, whatever version it claims
             shaped = {**secret, "kind": "Secret", "apiVersion": "v1"}
             (made,) = masked([shaped], self._annotations)
             hidden = dict(made or {})
-        except Exception:  # one that cannot even be masked: all of it is hidden
+        except Exception:  # cannot be redacted field by field: hide everything
             hidden = {"metadata": {"name": _name(secret)}}
         if isinstance(given := secret.get("data"), Mapping) and isinstance(hidden.get("data"), Mapping):
-            # who hid it before saw both sides of a comparison: marks that differ stay different
+            # placeholders of a diff already show which values differ: keep them
             shown = hidden["data"].items()
             hidden["data"] = {name: given[name] if _is_mark(given.get(name)) else each for name, each in shown}
         for field in ("kind", "apiVersion"):
@@ -110,13 +110,13 @@ class _Walk:
         return hidden
 
     def _text(self, text: str, depth: int) -> str:
-        """JSON in a text, where it speaks of Secrets."""
+        """Redact JSON in a string if it mentions Secrets."""
         if not any(word in text for word in _WORDS):
             return text
         try:
             inner = orjson.loads(text)
         except orjson.JSONDecodeError:
-            return text  # known values are still looked for
+            return text  # redaction by value still applies
         if not isinstance(inner, dict | list):
             return text
         made = self.value(inner, depth + 1)
@@ -124,7 +124,7 @@ class _Walk:
 
 
 def _is_odd(applied: Any) -> bool:
-    """What was applied last of something else speaks of a Secret, and could not be read."""
+    """True if a last-applied annotation mentions a Secret and is not valid JSON."""
     if not isinstance(applied, str) or '"Secret"' not in applied:
         return False
     try:

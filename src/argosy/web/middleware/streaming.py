@@ -1,6 +1,6 @@
-"""Answers that go on: each chunk masked, who asked asked for again each second, ended at once when the server ends.
+"""Streamed responses: each chunk is redacted, the caller is authorized again each second; they end with the server.
 
-In: a Stream and whether it is still permitted. Out: chunks. Never: a chunk after the right to see it is gone.
+In: a Stream and a permission check. Out: chunks. Never: a chunk after the permission was lost.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ async def guarded(
             if loop.time() - looked >= LOOK:
                 looked = loop.time()
                 if not await may():
-                    if stream.farewell and not is_past():  # who only came too late may come back with more time
+                    if stream.farewell and not is_past():  # if expired, the client reconnects with a new token
                         yield stream.farewell
                     return
             if coming.done():
@@ -59,11 +59,11 @@ async def guarded(
 
 
 async def _next(chunks: AsyncIterator[bytes]) -> bytes | None:
-    """None: it is over, by itself or by an error that nobody can be told any more."""
+    """Return the next chunk; None at the end, or after an error, which can no longer be reported to the client."""
     try:
         return await anext(chunks, None)
     except ArgosyError as error:
-        log.warning("a stream ended: %s", error)
+        log.warning("stream failed: %s", error)
     except Exception:
-        log.exception("a stream ended")
+        log.exception("stream failed")
     return None

@@ -1,4 +1,4 @@
-// It shows what the server says. Pages read and forms post without it.
+// Live updates and shortcuts. Pages and forms also work without this script.
 const doc = document, $ = (id) => doc.getElementById(id);
 const all = (selector, within = doc) => [...within.querySelectorAll(selector)];
 const root = doc.documentElement, now = Date.now, { csrf, live, site } = doc.body.dataset;
@@ -27,18 +27,18 @@ setInterval(() => doc.hidden || tick(), 5000);
 
 // -- live parts
 let spoken = 0, saying;
-function say(text) { // one sentence in five seconds; the last wins
+function say(text) { // at most one message in five seconds; the last wins
   clearTimeout(saying);
   saying = setTimeout(() => { spoken = now(); $("says").textContent = text; }, Math.max(0, spoken + 5000 - now()));
 }
 const TEXT = "input:not([type=checkbox]), textarea, select", STOPS = "a, button, summary, input, [tabindex]";
-function isStill(old) { // what somebody reads or writes right now is not pulled away
+function isStill(old) { // do not replace elements in use
   const focused = doc.activeElement, chosen = getSelection();
   return old.closest("[data-still]") || (old.contains(focused) && focused.matches(TEXT))
     || all("input, textarea", old).some((field) => field.type !== "hidden" && field.value !== field.defaultValue)
     || (!chosen.isCollapsed && chosen.containsNode(old, true));
 }
-function keep(old, made, selector, name) { // by id, else by place
+function keep(old, made, selector, name) { // by id, else by position
   const before = all(selector, old);
   all(selector, made).forEach((each, at) => {
     const same = before.find((one) => one.id && one.id === each.id) || before[at];
@@ -59,7 +59,7 @@ function replace(id, html) {
   made.scrollTop = scrollTop;
   (isFocused ? made : all(STOPS, made)[at])?.focus({ preventScroll: true });
 }
-function mark() { // title and favicon say the worst
+function mark() { // title and favicon show the worst state
   const it = $("page-state");
   if (!it) return;
   doc.title = `${it.dataset.title} – ${site}`;
@@ -80,7 +80,7 @@ function beat(state) {
   if (state === "lost") say("Connection lost. This page may be old.");
 }
 let source, isOver, release;
-function over(why) { // a note of the layout
+function over(why) { // show a notice of the layout
   isOver = true;
   source.close();
   beat("lost");
@@ -102,13 +102,13 @@ function listen() {
   on(source, "error", async () => {
     if (now() - heard > 5000) beat("lost");
     if (source.readyState < 2) return;
-    const page = await fetch(location, { method: "HEAD" }).catch(() => null); // it says why
+    const page = await fetch(location, { method: "HEAD" }).catch(() => null); // its status says why
     if (page?.redirected) over("signed-out");
     else if (page?.status === 404) over("gone");
     else setTimeout(tune, 5000);
   });
 }
-function tune() { // a browser has six connections: in the background one page stays live
+function tune() { // browsers allow six connections: only one background page stays live
   release?.();
   if (doc.hidden) navigator.locks?.request("argosy", { ifAvailable: true }, (lock) => {
     if (!lock || !doc.hidden) return doc.hidden && source?.close();
@@ -120,7 +120,7 @@ function tune() { // a browser has six connections: in the background one page s
 if (live) {
   tune();
   on(doc, "visibilitychange", tune);
-  setInterval(() => { // dead without a word
+  setInterval(() => { // connection lost without an error
     if (source?.readyState < 2 && now() - heard > 40000) { beat("lost"); heard = now(); listen(); }
   }, 5000);
 }
@@ -143,7 +143,7 @@ on(doc, "scroll", ({ target }) => {
 }, true);
 follow();
 
-// -- trees: one stop for Tab, arrows inside
+// -- trees: one tab stop, arrow keys inside
 const LEAF = "[role=treeitem]", leaves = (tree) => all(LEAF, tree).filter((item) => !item.parentElement.closest("[aria-expanded=false]"));
 function fold(item, isOpen) {
   const box = item.querySelector(":scope > details");
@@ -201,7 +201,7 @@ on(doc, "change", ({ target }) => {
   head.indeterminate = on > 0 && on < boxes.length;
 });
 
-// -- the palette: the server finds
+// -- the palette: the server searches
 const field = $("palette-q"), found = $("palette-list");
 let asked = 0;
 async function find(text) {

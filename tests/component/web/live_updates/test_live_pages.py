@@ -199,7 +199,7 @@ async def test_a_page_that_cannot_be_rendered_for_once_is_told_the_next_time(
         await wait_until_async(lambda: RENDERED.pages[1:], "it was rendered again")
         world.lookout.put(app("a", "well"))
         assert await patch(window) == {"state": '<b id="state">well</b>'}
-    assert "could not be rendered" in caplog.text
+    assert "cannot render the live page" in caplog.text
 
 
 async def test_a_sign_of_life_comes_when_nothing_else_does(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -154,7 +154,7 @@ async def test_a_page_that_cannot_be_rendered_says_so_and_is_rendered_again_by_i
         assert await patch(window) == state("newer")
         beat = await window.event("beat")
         assert beat is not None and beat.data["isUp"] is True
-    assert caplog.text.count("could not be rendered") == 1
+    assert caplog.text.count("cannot render the live page") == 1
 
 
 async def test_what_could_not_be_rendered_is_rendered_for_who_comes_next(

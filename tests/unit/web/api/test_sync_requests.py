@@ -90,5 +90,5 @@ def test_another_revision_of_what_syncs_by_itself_is_refused():
 def test_a_body_may_not_name_another_than_the_address():
     same_name("models", "")
     same_name("models", "models")
-    with pytest.raises(UserError, match="the address names 'models', and the body 'other'"):
+    with pytest.raises(UserError, match="the URL names 'models', but the body names 'other'"):
         same_name("models", "other")

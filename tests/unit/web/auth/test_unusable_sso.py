@@ -14,11 +14,11 @@ UNUSABLE = {
     "issuer: {": "oidc.config:1: is not valid YAML",
     "issuer: https://[idp\nclientID: argosy": "issuer must begin with https://",
     USABLE + "clientSecret: *sup3rsecret": "oidc.config:3: is not valid YAML; correct this line",
-    "- a list": "is no mapping",
+    "- a list": "is not a map",
     "clientID: argosy": "issuer must begin with https://",
     "issuer: https://login.example.com": "clientID is missing",
-    USABLE + "clientSecret: $no.such.key": "clientSecret names a key that no Secret has",
-    USABLE + "clientSecret: $another:key": "clientSecret names a key that no Secret has",
+    USABLE + "clientSecret: $no.such.key": "clientSecret refers to a missing Secret key",
+    USABLE + "clientSecret: $another:key": "clientSecret refers to a missing Secret key",
     USABLE + "enableUserInfoGroups: true": "enableUserInfoGroups needs userInfoPath",
 }
 
@@ -53,11 +53,11 @@ async def test_each_change_that_makes_it_unusable_or_usable_is_one_line(
         await room.settings(oidc__config=text)
     assert [line.partition(";")[0] for line in _lines(caplog)] == [
         "SSO is not usable: argocd-cm: oidc.config: clientID is missing",
-        "SSO is not usable: argocd-cm: oidc.config: clientSecret names a key that no Secret has",
+        "SSO is not usable: argocd-cm: oidc.config: clientSecret refers to a missing Secret key",
     ]
     caplog.clear()
     await room.secrets(own__key="a value that nobody may see")
-    assert _lines(caplog) == ["SSO: oidc.config of argocd-cm has no fault any more"]
+    assert _lines(caplog) == ["SSO: oidc.config in argocd-cm is valid again"]
     assert "a value that nobody may see" not in caplog.text
 
 

@@ -110,4 +110,4 @@ async def test_an_answer_that_takes_too_long_is_given_up(entry: Entry, monkeypat
 async def test_a_stream_that_breaks_ends_and_is_logged(entry: Entry, caplog: pytest.LogCaptureFixture) -> None:
     got = await ask(entry, "GET", "/api/v1/breaking", bearer("ann"), reads_stream=True)
     assert (got.code, got.body) == (200, b"one\n")
-    assert "a stream ended: the cluster is away" in caplog.text
+    assert "stream failed: the cluster is away" in caplog.text
