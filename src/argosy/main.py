@@ -182,7 +182,7 @@ def _answer(arguments: list[str], *, is_compat: bool = False, server: NamedServe
 def command_line(*names: str, typed: str = "") -> Parser:
     """Build the parser of all commands, or of the named ones, by command or by module.
 
-    `typed`: the subcommand; a command with many subcommands builds only that one.
+    `subcommand`: the typed one; a command with many subcommands builds only that one.
     """
     parser = RootParser(
         prog="argosy", add_help=True, description=OVERVIEW, formatter_class=argparse.RawTextHelpFormatter

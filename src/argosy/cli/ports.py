@@ -9,6 +9,6 @@ ANY = "any free port"
 
 
 def check_port(flag: str, port: int | None, none: str = ANY) -> None:
-    """Raises UserError for an invalid port. `none` describes the meaning of 0."""
+    """Raises UserError for an invalid port. `zero_meaning` describes the meaning of 0."""
     if port is not None and not 0 <= port <= MOST:
         raise UserError(f"invalid port {flag} {port}; use 1 to {MOST}, or 0 for {none}")

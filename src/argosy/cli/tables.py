@@ -72,7 +72,7 @@ class Screen:
         return Styled(f"\x1b[{code}m{text}\x1b[0m" if self.is_colourful else text)
 
     def table(self, headings: Sequence[str], rows: Sequence[Sequence[str]], *, whole: str = "") -> list[str]:
-        """Format a table. On a terminal, long messages are cut except in column `whole`; in a pipe nothing is cut."""
+        """Format a table. On a terminal, long messages are cut except in `uncut_column`; in a pipe nothing is cut."""
         return table(headings, rows, self.width, whole)
 
     def folded(self, text: str, hang: int = _HANG) -> list[str]:
@@ -96,7 +96,7 @@ def table(
 ) -> list[str]:
     """Format columns like kubectl; with a width, the columns MESSAGE, WHY and CAUSE are cut to fit.
 
-    The column `whole` is never cut: it wraps, or goes below its row.
+    The column `uncut_column` is never cut: it wraps, or goes below its row.
     """
     cells = [list(headings), *([cell if isinstance(cell, Styled) else plain(cell) for cell in row] for row in rows)]
     widths = _widths(cells)

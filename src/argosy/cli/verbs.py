@@ -55,7 +55,7 @@ def verb(
     named: str = "one",
     forms: Sequence[str] = (),
 ) -> argparse.ArgumentParser:
-    """Add a subcommand of `argosy app`. `named`: one, any or none Applications; `forms`: outputs, default first."""
+    """Add a subcommand of `argosy app`. `name_count`: one, any or none; `outputs`: default first."""
     parser = described(parts, name, about, [f"app {each}" for each in examples])
     if named == "one":
         parser.add_argument("name", metavar="NAME", help="Application, as NAME or NAMESPACE/NAME")

@@ -110,7 +110,7 @@ class Asked:
 
     @property
     def deciding(self) -> Callable[[str, str, str], bool]:
-        """`may` with permissions resolved once, for checks of thousands of objects."""
+        """`is_allowed` with permissions resolved once, for checks of thousands of objects."""
         return self.site.identities.permissions(self.caller).may
 
     def noted(self, thing: str, code: int = 0) -> None:

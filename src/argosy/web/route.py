@@ -21,7 +21,7 @@ MOST_BODY: Final = 3 << 20  # argo: bytes
 
 @dataclass(frozen=True)
 class Found:
-    """Object that a request is about, and its RBAC object name. `fault` is reported only to callers who may see it."""
+    """Object that a request is about, and its RBAC object name. `error` is reported only to callers who may see it."""
 
     subject: Any
     thing: str
@@ -35,7 +35,7 @@ Resolver = Callable[[Asked], Awaitable[Found | None]]
 
 @dataclass(frozen=True)
 class Public:
-    """Open to everyone; `why` is for reviewers of the list of public routes."""
+    """Open to everyone; `reason` is for reviewers of the list of public routes."""
 
     why: str
 

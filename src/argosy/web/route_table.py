@@ -1,6 +1,6 @@
 """All routes and live page parts, collected from the modules that feature_table lists.
 
-In: ROUTES and LIVE of each module. Out: TABLE and LIVES. Never: contains a route that is defined elsewhere.
+In: ROUTES and LIVE of each module. Out: ROUTE_TABLE and LIVE_PAGES. Never: contains a route that is defined elsewhere.
 """
 
 from __future__ import annotations

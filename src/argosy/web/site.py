@@ -21,7 +21,7 @@ LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
 
 class LiveUpdates(Protocol):
-    """Streams of changed page fragments; implemented by `web.live_updates.hub.Hub`."""
+    """Streams of changed page fragments; implemented by `web.live_updates.hub.LivePageHub`."""
 
     @property
     def mark(self) -> str: ...

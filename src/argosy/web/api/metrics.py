@@ -24,7 +24,7 @@ from argosy.web.site import Site
 
 
 def measured(site: Site, entry: Entry, may: Callable[[str, str], bool] = lambda resource, thing: True) -> str:
-    """Render the metrics of objects that `may` allows: a resource and its RBAC object name."""
+    """Render the metrics of objects that `is_allowed` permits: a resource and its RBAC object name."""
     return text(_families(site, entry, may))
 
 

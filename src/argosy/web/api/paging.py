@@ -33,7 +33,7 @@ Mark = Callable[[Any], str]
 
 
 def page(asked: Asked, items: Sequence[Any], mark: Mark, *, tell: Callable[[Any], Any] = lambda each: each) -> Json:
-    """`mark` orders the items and is the token: the next page starts after it, even if that item was deleted."""
+    """`sort_key` orders the items and is the token: the next page starts after it, even if that item was deleted."""
     limit = asked.query.number("limit", USUAL, least=0, most=MOST) or USUAL
     after = _read(asked.query.text("continue"))
     ordered = sorted(items, key=mark)

@@ -14,7 +14,7 @@ from argosy.web.auth.accounts import map_data
 async def may(
     cluster: ClusterReader, namespace: str, who: str, resource: str, action: str, thing: str
 ) -> tuple[bool, tuple[str, ...]]:
-    """Return whether the request is allowed, and errors in the policy. `who`: an account, or a project role name."""
+    """Return whether the request is allowed, and policy errors. `subject`: an account, or a project role name."""
     policy = read_access(map_data(await cluster.get(ResourceKey("", "ConfigMap", namespace, RBAC_CM))))
     found = await cluster.list(GroupKind("argoproj.io", "AppProject"), namespace=namespace)
     enforcer = Enforcer(policy, [read_project(each) for each in found.items])

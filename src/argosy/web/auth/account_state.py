@@ -1,7 +1,7 @@
 """Accounts, signing key, RBAC policy and revoked sessions, read from the cluster view.
 
 In: a cluster view. Out: parsed values, cached until their ConfigMap, Secret or AppProject changes. Never: reads
-from the cluster, except in `look_again`.
+from the cluster, except in `refresh`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Caller: the authenticated user of a request; Credentials: what the request presented.
+"""Caller: the authenticated user of a request; RequestCredentials: what it presented.
 
-In: –. Out: Caller and Credentials. Never: verifies credentials; the Authenticator does.
+In: –. Out: Caller and RequestCredentials. Never: verifies credentials; the Authenticator does.
 """
 
 from __future__ import annotations

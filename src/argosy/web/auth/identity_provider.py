@@ -1,7 +1,7 @@
 """OIDC provider settings: `oidc.config` of argocd-cm.
 
-In: settings, and a function that looks up Secret values. Out: a Provider, or an error message. Never: raises; puts a
-secret into a message.
+In: settings, and a function that looks up Secret values. Out: an OidcProvider, or an error message. Never: raises; puts
+a secret into a message.
 """
 
 from __future__ import annotations

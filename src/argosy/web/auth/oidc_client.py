@@ -1,8 +1,8 @@
 """OpenID Connect client with PKCE: authenticates users with an identity provider.
 
-In: a Provider, and the parameters that a browser brings back. Out: a login URL, or a Person. Never: uses claims of a
-token whose signature, issuer, audience, time and nonce were not checked; connects without checking the certificate;
-uses a key or an algorithm that the token itself names.
+In: an OidcProvider, and the parameters that a browser brings back. Out: a login URL, or an OidcUser. Never: uses claims
+of a token whose signature, issuer, audience, time and nonce were not checked; connects without checking the
+certificate; uses a key or an algorithm that the token itself names.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Conversation:
     async def person(
         self, provider: Provider, secrets: Secrets, callback: str, code: str, scopes: Sequence[str]
     ) -> Person:
-        """Exchange a code for a user. Raises NotVouched, or TransientError if the provider is unavailable."""
+        """Exchange a code for a user. Raises OidcLoginError, or TransientError if the provider is unavailable."""
         published = await self._publication(provider)
         form = {
             "grant_type": "authorization_code",
@@ -139,8 +139,8 @@ class Conversation:
     async def person_with_groups(self, provider: Provider, login: ProviderLogin, scopes: Sequence[str]) -> Person:
         """argo: `groups` of the userinfo endpoint replace those of the ID token.
 
-        Raises NotVouched only if the access token is refused (401) or belongs to another subject. Every other response
-        (429, a redirect, the page of a proxy) says nothing about the user and is a TransientError.
+        Raises OidcLoginError only if the access token is refused (401) or belongs to another subject. Every other
+        response (429, a redirect, the page of a proxy) says nothing about the user and is a TransientError.
         """
         headers = (("Authorization", f"Bearer {login.access_token}"), ("Accept", "application/json"))
         answered = await self._send(provider, Request("GET", provider.user_info_url, headers))

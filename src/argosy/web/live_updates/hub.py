@@ -200,7 +200,7 @@ class Hub:
                 page = await authorization.permitted(group.live.route, _anew(next(iter(group.readers)).asked))
                 await group.refresh(page, self._at)
         except (Refused, Absent, authorization.Unknown):
-            return  # `_look_after` tells the readers
+            return  # `_check_group` tells the readers
         except Exception as error:
             group.is_old, group.failures = True, failures + 1
             if not failures:

@@ -1,6 +1,6 @@
 """Definitions of live page parts.
 
-In: definitions by pages. Out: Live values, found by the path of a page. Never: renders.
+In: definitions by pages. Out: LivePage values, found by the path of a page. Never: renders.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ TouchesThis = Callable[[Asked, Manifest | None, Manifest | None], bool]
 class Live:
     """Live parts of a page. `fragments` runs like the page's handler and returns whole elements by their ids.
 
-    They are shared by all readers with the same permissions, so they contain nothing of one caller. `touches` is a
-    quick check whether a change may affect any page of this path; `of`, whether it affects this one.
+    They are shared by all readers with the same permissions, so they contain nothing of one caller. `may_affect` is a
+    quick check whether a change may affect any page of this path; `affects_page`, whether it affects this one.
     """
 
     path: str

@@ -27,7 +27,7 @@ SAY: Final = "say"  # not an element: text for screen readers
 class Reader:
     """One open page. `is_late`: it read too slowly and is disconnected; the browser reconnects by itself.
 
-    It counts as a reader at once, but receives events only after `begin`, when it gets the initial state.
+    It counts as a reader at once, but receives events only after `start`, when it gets the initial state.
     """
 
     def __init__(self, asked: Asked) -> None:

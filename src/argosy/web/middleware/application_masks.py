@@ -1,6 +1,6 @@
 """Redaction per Application: each text is redacted with the Secrets that its Application can use.
 
-In: a request, or manifests, rows and page values of a list. Out: redactors, and the same values redacted. Never:
+In: a request, or manifests, rows and page values of a list. Out: masks, and the same values redacted. Never:
 redacts a value of one tenant's Secret in another tenant's texts, which would confirm a guess; scans unchanged objects.
 """
 
@@ -66,9 +66,9 @@ class ApplicationMasks:
     # -- requests ------------------------------------------------------------------------------------------------
 
     def for_request(self, asked: Asked, *, quotes_sent: bool = False) -> Mask:
-        """Return the redactor of the Application that a request is about, else that of the installation.
+        """Return the mask of the Application that a request is about, else that of the installation.
 
-        `quotes_sent`: the texts quote the request body of a change, such as an error message.
+        `quotes_request`: the texts quote the request body of a change, such as an error message.
         """
         asked = asked.kept.get(PAGE, asked)
         # the scope of the original request, without placeholders, resolved on each use: Secrets, projects and rendered
@@ -105,17 +105,17 @@ class ApplicationMasks:
         return INSTALLATION if application is None else self._build(application)
 
     def by_path(self, path: str) -> Mask:
-        """Return the redactor for a page path: /apps/NAMESPACE/NAME and below."""
+        """Return the mask for a page path: /apps/NAMESPACE/NAME and below."""
         parts = path.split("?")[0].split("/")
         known = len(parts) > 3 and parts[1] == "apps"
         return self._mask.within(self.scope(parts[2], parts[3]) if known else INSTALLATION)
 
     def by_namespace(self, namespace: str) -> Mask:
-        """Return the redactor for an object without an Application; without a namespace, the installation's."""
+        """Return the mask for an object without an Application; without a namespace, the installation's."""
         return self._mask.within(SecretScope("", frozenset({namespace} - {""})))
 
     def by_name(self, name: str) -> Mask:
-        """Return the redactor for NAMESPACE/NAME, or a name in the control plane namespace."""
+        """Return the mask for NAMESPACE/NAME, or a name in the control plane namespace."""
         namespace, _, name = name.rpartition("/")
         return self._mask.within(self.scope(namespace or self._control, name))
 
@@ -223,7 +223,7 @@ class ApplicationMasks:
 
 
 def build_masks(site: Site, mask: Mask) -> ApplicationMasks:
-    """Build the redactors of a site, using manifests that its cluster view has rendered."""
+    """Build the masks of a site, using manifests that its cluster view has rendered."""
     lookout = site.lookout
     words = GitWords(lookout.renders, lambda: lookout.rules.build)
     masks = ApplicationMasks(mask, lookout.cache, site.desk.control, words.find)
@@ -242,7 +242,7 @@ def build_masks(site: Site, mask: Mask) -> ApplicationMasks:
 
 
 def masks_of(asked: Asked) -> ApplicationMasks:
-    """Return the redactors of the server that handles a request."""
+    """Return the masks of the server that handles a request."""
     if asked.entry is not None:
         found: ApplicationMasks = asked.entry.masks
         return found

@@ -1,6 +1,6 @@
 """Authorization: checks the permission that a route requires. "Not found" and "forbidden" are the same response.
 
-In: a request and its route. Out: the request with its subject, or Refused. Never: reveals which of the two.
+In: a request and its route. Out: the request with its subject, or NotFoundOrForbidden. Never: reveals which of the two.
 """
 
 from __future__ import annotations

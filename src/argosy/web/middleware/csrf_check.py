@@ -1,6 +1,7 @@
 """CSRF check: a change sent by a browser must come from a page of this server.
 
-In: request headers and the kind of credential. Out: nothing, or Foreign with the reason. Never: trusts a cookie alone.
+In: request headers and the kind of credential. Out: nothing, or RequestRejected with the reason. Never: trusts a cookie
+alone.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Echoes request input unredacted, because a redacted echo would confirm a guessed secret.
 
-In: a request, and the redactor of its subject. Out: for a read, the request with placeholders for secret values, and an
+In: a request, and the mask of its subject. Out: for a read, the request with placeholders for secret values, and an
 Echo that restores them in the response; for a change, the texts that were sent. Never: a placeholder in anything that
 is written; a response that depends on whether the input is a secret; a value that was read, because the caller sent
 the same text.

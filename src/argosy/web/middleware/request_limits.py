@@ -1,6 +1,6 @@
 """Request limits: sizes, concurrency and write rate.
 
-In: sizes and counts. Out: nothing, or TooMuch with the response code. Never: reads on after a refusal.
+In: sizes and counts. Out: nothing, or RequestLimitExceeded with the response code. Never: reads on after a refusal.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class WriteRate:
         self._times: dict[tuple[str, str], deque[float]] = {}
 
     def check(self, account: str, project: str) -> None:
-        """Count a write, or raise TooMuch."""
+        """Count a write, or raise RequestLimitExceeded."""
         now = self._clock()
         for key in [key for key, times in self._times.items() if not times or times[-1] <= now - WRITES_WINDOW_SECONDS]:
             del self._times[key]
