@@ -211,7 +211,7 @@ def test_names_that_cannot_be_used_are_refused() -> None:
         ("issuer: https://user@x\nclientID: a", "https://"),
         ("issuer: https://x", "clientID is missing"),
         ("issuer: https://x\nclientID: a\nclientSecret: $no.such", "refers to a missing Secret key"),
-        ("issuer: [x]", "issuer is no text"),
+        ("issuer: [x]", "issuer is not a string"),
         ("- x", "is not a map"),
         ("issuer: {", "oidc.config"),
         ("issuer: https://x\nclientID: a\nrequestedScopes: openid", "not a list of strings"),
