@@ -86,12 +86,12 @@ async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
 
 async def test_a_notebook_opens_its_gate_only_when_it_succeeded_since_the_release_was_made(site: Site) -> None:
     said = await site.plan(code=1)
-    assert "✖ notebook eval" in said.out and "NotebookValidationJob/eval in dev is not run yet" in said.out
+    assert "✖ notebook eval" in said.out and "NotebookValidationJob/eval in dev has not run yet" in said.out
     await site.ended("Failed", timedelta(minutes=1), "accuracy is 0.4")
     assert "is Failed: accuracy is 0.4" in (await site.plan(code=1)).out
     await site.ended("Succeeded", timedelta(hours=-1))
     said = await site.plan(code=1)
-    assert "succeeded before this release was made" in said.out
+    assert "succeeded before this release was committed" in said.out
     assert f"argosy --kubeconfig {site.kubeconfig} notebook trigger eval -n dev" in said.out + said.err
     await site.ended("Succeeded", timedelta(seconds=1))
     assert "✔ notebook eval" in (await site.plan(code=0)).out

@@ -98,8 +98,8 @@ def test_what_is_not_pushed_and_not_committed_is_noted_in_the_status(clone: Shel
     clone.argosy("hold", "staging")
     clone.write("argosy.yaml", "kind: [")
     said = clone.argosy("status").err
-    assert "note: 1 commit not pushed to origin/main: nothing of that is deployed; git push" in said
-    assert "note: not committed, so not looked at: argosy.yaml" in said
+    assert "note: 1 commit not pushed to origin/main, so not deployed; git push" in said
+    assert "note: ignored, because not committed: argosy.yaml" in said
 
 
 # -- what runs, where a cluster tells --
@@ -201,7 +201,7 @@ def test_a_notebook_vouches_only_for_a_release_that_was_deployed(clone: Shelf, s
         session.answers.notebooks["dev", "eval"] = Ran("Succeeded", datetime.now(UTC))
         closed = session.plan(Asked("staging")).closed
     assert [(each.kind, each.why) for each in closed] == [
-        (kind, "web-dev does not run this release: it is not pushed") for kind in ("notebook", "healthy")
+        (kind, "web-dev does not run this release: not pushed yet") for kind in ("notebook", "healthy")
     ]
 
 
@@ -214,7 +214,7 @@ def test_a_gate_that_waits_for_what_is_not_pushed_says_so(clone: Shelf) -> None:
     clone.argosy("run", "--to", "staging")
     with told(clone, tip) as session:
         (closed,) = session.plan(Asked("production")).closed
-    assert closed.why == "web-staging does not run this release: it is not pushed"
+    assert closed.why == "web-staging does not run this release: not pushed yet"
     assert closed.next == "git push; then: argosy app sync web-staging"
 
 
@@ -274,7 +274,7 @@ def test_the_first_environment_gets_nothing_by_promotion_and_says_what_else_ther
 def test_a_hold_that_ends_is_told_as_ended(clone: Shelf) -> None:
     clone.argosy("hold", "staging")
     assert "staging is no longer held\n" in clone.argosy("resume", "staging").out
-    assert "staging is not held (it was so before)" in clone.argosy("resume", "staging").out
+    assert "staging is not held (unchanged)" in clone.argosy("resume", "staging").out
 
 
 @pytest.mark.tier("all")

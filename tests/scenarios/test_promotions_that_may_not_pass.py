@@ -18,9 +18,9 @@ from support.promotion_repository import DELIVERY, Shelf, begin, copy_of
 
 NOW = datetime(2126, 5, 4, 12, tzinfo=UTC)
 LONG_AGO = "2126-01-01T00:00:00Z"
-GATED = DELIVERY.replace(
-    "after: dev}", "after: dev, gates: [{healthy: 10m}, {soak: 1h}, {notebook: eval}]}"
-).replace("path: dev, ", "path: dev, namespace: web-dev, ")
+GATED = DELIVERY.replace("after: dev}", "after: dev, gates: [{healthy: 10m}, {soak: 1h}, {notebook: eval}]}").replace(
+    "path: dev, ", "path: dev, namespace: web-dev, "
+)
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def test_what_runs_there_now_does_not_vouch_for_an_older_release(web: Shelf) -> 
     assert told(web, Asked("staging"), new).is_open
     plan = told(web, Asked("staging", "r2"), new)
     assert [each.kind for each in plan.closed] == ["healthy", "soak", "notebook"]
-    assert "web-dev runs something else by now" in plan.closed[0].why
+    assert "web-dev runs a different release now" in plan.closed[0].why
 
 
 @pytest.mark.tier("all")
@@ -97,7 +97,7 @@ def test_an_approval_does_not_cover_parameters_that_came_after_it(web: Shelf) ->
     web.argosy("approve", "--to", "production")
     argued(web, "staging", "-unsafe")
     refused = web.argosy("run", "--to", "production", code=1)
-    assert "nobody approved it yet" in refused.err and "-unsafe" not in web.images("production")
+    assert "not approved yet" in refused.err and "-unsafe" not in web.images("production")
 
 
 @pytest.mark.tier("all")
@@ -136,7 +136,7 @@ def test_what_was_rolled_back_needs_another_yes_by_whatever_way(web: Shelf) -> N
     web.argosy("run", "--to", "production")
     web.argosy("rollback", "production", "--reason", "wrong answers")
     web.argosy("resume", "production")
-    told = "nobody approved it since it was rolled back"
+    told = "not approved since it was rolled back"
     assert told in web.argosy("run", "--to", "production", code=1).err
     web.pin("dev", "1.2")
     web.argosy("run", "--to", "staging")
@@ -236,7 +236,7 @@ def test_by_convention_a_file_that_cannot_be_read_does_not_make_an_environment_v
     web.git("rm", "-q", "apps/staging.yaml")
     web.commit("gone")
     refused = web.argosy("plan", "--to", "production", code=2)
-    assert "staging is a folder beside dev, and no Application deploys it" in refused.err
+    assert "no Application deploys the folder staging next to dev" in refused.err
 
 
 def test_what_was_decided_upstream_and_is_not_pulled_keeps_it_closed(web: Shelf, tmp_path: Path) -> None:
@@ -246,7 +246,7 @@ def test_what_was_decided_upstream_and_is_not_pulled_keeps_it_closed(web: Shelf,
         mine.git("config", name, value)
     web.argosy("hold", "staging", "--reason", "quarter end")
     mine.git("fetch", "-q")
-    assert "tells of staging what is not here yet" in mine.argosy("plan", "--to", "staging", code=1).out
+    assert "newer entry for staging that is not pulled" in mine.argosy("plan", "--to", "staging", code=1).out
     assert "next: git pull" in mine.argosy("run", "--to", "staging", code=1).err
     mine.git("pull", "-q")
     assert "held by" in mine.argosy("run", "--to", "staging", code=1).err

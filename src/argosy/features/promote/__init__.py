@@ -1,1 +1,1 @@
-"""`argosy promote`: a release goes from one environment to the next, through gates."""
+"""`argosy promote`: promotes releases from one environment to the next, through gates."""

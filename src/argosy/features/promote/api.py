@@ -1,6 +1,6 @@
-"""Environments over argosy's own API.
+"""Serves the environments over argosy's own API.
 
-In: a request. Out: JSON. Never: an environment of an Application that the caller may not see.
+In: a request. Out: JSON. Never: shows an environment whose Application the caller may not see.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ async def environments(asked: Asked) -> Json:
     return page(asked, found, lambda each: f"{each[0]:06}", tell=lambda each: each[1])
 
 
-SEEN: Final = "Only what is about Applications that one may see."
+SEEN: Final = "Only environments whose Applications the caller may see."
 ROUTES = (
     Route(
         "GET", "/api/argosy/v1/environments", Filtered("applications", "get"), environments,
-        f"What each environment has, and what would come next. {SEEN}", query=PAGING,
+        f"List environments with their releases and pending promotions. {SEEN}", query=PAGING,
         gives=schema.fields(metadata=schema.ANY, items=schema.many(STAGE)), tag=TAG, operation="ListEnvironments",
     ),
 )  # fmt: skip

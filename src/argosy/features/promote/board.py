@@ -1,6 +1,6 @@
-"""Environments side by side: what each has, what would come, and what is in the way.
+"""Builds the environments board: per environment its release, the pending promotion and its gates.
 
-In: a session of promotions. Out: Board, PlanView. Never: writes; reads a clock.
+In: a PromotionSession. Out: EnvironmentBoard, PlanView. Never: writes; reads a clock.
 """
 
 from __future__ import annotations
@@ -75,18 +75,18 @@ class Stage:
     is_by_hand: bool = False
     models: tuple[str, ...] = ()
     images: tuple[str, ...] = ()
-    runs: str = ""  # what the cluster has, where that is something else
+    runs: str = ""  # the deployed release, if it differs from the one in Git
     health: str = ""
     sync: str = ""
     since: str = ""
     holds: tuple[GateView, ...] = ()
-    coming: PlanView | None = None  # None: it has all that the one before has
-    step: str = ""  # what to type, to bring it to what Git says
-    brief: str = ""  # the same, in a word
-    back: str = ""  # that it was rolled back, and what Git still has
-    same: str = ""  # "image and model": what is the same as in the one before; empty where nothing is
-    differences: tuple[str, ...] = ()  # sentences: what differs from the one before, and is not carried over
-    is_source_broken: bool = False  # the one before cannot be built, so nothing is known of what would come
+    coming: PlanView | None = None  # None: nothing to promote from the previous environment
+    step: str = ""  # the command that brings the cluster to the state in Git
+    brief: str = ""  # the same step in a few words
+    back: str = ""  # message about a rollback that Git does not have yet
+    same: str = ""  # "image and model": kinds equal to the previous environment's; empty if none are
+    differences: tuple[str, ...] = ()  # sentences about differences that a promotion does not carry over
+    is_source_broken: bool = False  # the previous environment cannot be built, so the pending promotion is unknown
     problem: str = ""
 
     @property
@@ -115,8 +115,8 @@ class Board:
     stages: tuple[Stage, ...]
     is_chain: bool
     notes: tuple[str, ...]
-    why: str  # why the cluster tells nothing
-    told_by: str  # the file that says which environments there are
+    why: str  # why there is no data from the cluster
+    told_by: str  # the file that defines the environments
     history: tuple[Happened, ...]
 
 
@@ -169,7 +169,7 @@ def _stage(session: Session, environment: Environment) -> Stage:
 
 
 def _compared_with_source(session: Session, environment: Environment) -> tuple[str, tuple[str, ...]]:
-    """Of an environment that nothing waits for: what is the same as in the one before, and what is not."""
+    """For an environment without a pending promotion: list the kinds that equal the source, and the differences."""
     source = session.survey.way.before(environment)
     if source is None or source.name in session.broken:
         return "", ()
@@ -187,7 +187,7 @@ def _difference(found: VersionDifference, source: str, target: str) -> str:
     owner = found.at.owner
     if found.is_unknown:
         where = f"each reads {found.source} in its own namespace, so the files may differ"
-        return f"The {found.kind} of {owner} is not known to be the same: {where}."
+        return f"The {found.kind} of {owner} may differ: {where}."
     if found.source is None or found.target is None:
         has, lacks = (source, target) if found.target is None else (target, source)
         return f"The {found.kind} of {owner} is in {has} only: {lacks} does not have it."
@@ -244,7 +244,7 @@ def _versions(contents: Contents, kind: Kind) -> tuple[str, ...]:
 
 
 def brief(value: str) -> str:
-    """The end of an address, with a digest cut to what people compare."""
+    """Return the last path segment of an address, with the digest shortened to 7 characters."""
     name, version = parted(value.partition("://")[2] or value)
     if "@sha256:" in version:
         tag, _, digest = version.partition("@sha256:")
@@ -273,7 +273,7 @@ def _happened(entry: Entry) -> Happened:
 
 
 def visible(board_: Board, may: Sequence[str]) -> Board:
-    """Only environments whose Applications somebody may see."""
+    """Keep only the environments whose Applications the caller may see."""
     stages = tuple(each for each in board_.stages if each.application in may)
     names = {each.name for each in stages}
     history = tuple(each for each in board_.history if each.environment in names)

@@ -1,4 +1,4 @@
-"""`argosy promote status|plan|run|rollback|approve|reject|hold|resume|history|graph`: on to the next environment."""
+"""`argosy promote status|plan|run|rollback|approve|reject|hold|resume|history|graph`: the command line."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Examples:
 See also: docs/guides/promoting.md
 """
 SEE = "See also: docs/guides/promoting.md, docs/reference/cli.md"
-COMMITS = ("TIME", "RELEASE", "BY", "COMMIT", MESSAGE)  # of the first environment, which gets releases by commits
+COMMITS = ("TIME", "RELEASE", "BY", "COMMIT", MESSAGE)  # of the first environment, which gets releases from commits
 HEADINGS = ("TIME", "ENVIRONMENT", "WHAT", "RELEASE", "BY", "COMMIT", MESSAGE)
 VERBS = "status|plan|run|rollback|approve|reject|hold|resume|history|graph"
 
@@ -44,34 +44,35 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "promote",
         help="take a release from one environment to the next, through gates",
-        description="What moves is decided by Git, whether it may by gates; a promotion is a commit.",
+        description="Git defines the release, gates decide whether it may be promoted; a promotion is a commit.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parts = parser.add_subparsers(dest="part", metavar=VERBS, required=True)
-    _add(parts, "status", "show what each environment has, and what comes next", _status, ["status", "status -o json"])
-    about = "show what would move, what stays, and which gates are open"
+    about = "show the release of each environment and the next promotion"
+    _add(parts, "status", about, _status, ["status", "status -o json"])
+    about = "show the changes, the values that stay, and which gates are open"
     _to(_add(parts, "plan", about, _plan, ["plan --to staging", "plan r42 --to staging"]))
-    about = "promote a release: one commit, with the results of the gates in its message"
+    about = "promote a release: one commit, with the gate results in its message"
     run = _add(parts, "run", about, _run, ["run --to staging", "run r42 --to staging --branch promote-r42"])
     _branch(_to(run))
-    about = "bring back the release that an environment had before, and hold the one that it has"
+    about = "restore the previous release of an environment, and hold the current one"
     examples = ["rollback production", "rollback production --reason 'wrong answers'"]
     back = _add(parts, "rollback", about, _rollback, examples)
     _branch(_reason(_environment(back)))
-    for word, answer in (("approve", "yes"), ("reject", "no")):
-        about = f"say {answer} to a release, as a commit"
+    for word in ("approve", "reject"):
+        about = f"{word} a release, as a commit"
         made = _add(parts, word, about, _answer, [f"{word} --to production", f"{word} r42 --to production"])
         _branch(_to(made))
-    about = "let nothing be promoted to an environment until it is resumed"
+    about = "block promotions to an environment until it is resumed"
     _branch(_reason(_environment(_add(parts, "hold", about, _hold, ["hold production --reason 'quarter end'"]))))
-    about = "end a hold, also the one that a rollback left"
+    about = "end a hold, including one from a rollback"
     _branch(_reason(_environment(_add(parts, "resume", about, _hold, ["resume production"]))))
     examples = ["history", "history production"]
     listing = _add(parts, "history", "list promotions, approvals and holds", _history, examples)
-    listing.add_argument("environment", nargs="?", default="", metavar="ENV", help="of this environment alone")
+    listing.add_argument("environment", nargs="?", default="", metavar="ENV", help="only this environment")
     shown = ["graph", "graph | dot -Tsvg"]
-    _add(parts, "graph", "print the environments and their gates for dot", _graph, shown, has_forms=False)
+    _add(parts, "graph", "print the environments and their gates as a dot graph", _graph, shown, has_forms=False)
 
 
 def _add(
@@ -79,9 +80,11 @@ def _add(
     has_forms: bool = True,
 ) -> argparse.ArgumentParser:  # fmt: skip
     parser = described(parts, name, about, [f"promote {each}" for each in examples], see=SEE)
-    about = "a folder of the repository (default: the current one; else that of a running demo)"
+    about = "a folder of the repository (default: the current folder, else the repository of a running demo)"
     parser.add_argument("--repo", type=Path, metavar="DIR", help=about)
-    parser.add_argument("--offline", action="store_true", help="ask no cluster; gates that need one stay closed")
+    parser.add_argument(
+        "--offline", action="store_true", help="do not contact a cluster; gates that need one stay closed"
+    )
     if has_forms:
         about = "text (default), json or yaml"
         parser.add_argument("-o", "--output", choices=("text", "json", "yaml"), default="text", help=about)
@@ -91,11 +94,11 @@ def _add(
 
 
 def _to(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    about = "a release, such as r42, or a commit (default: what the environment before has)"
+    about = "a release such as r42, or a commit (default: the release of the previous environment)"
     parser.add_argument("release", nargs="?", default="", metavar="RELEASE", help=about)
     parser.add_argument("--release", dest="named", default="", metavar="RELEASE", help="the same, as a flag")
-    parser.add_argument("--to", default="", metavar="ENV", help="the environment that it goes to; needed")
-    about = "pass by the environment before; needs --reason"
+    parser.add_argument("--to", default="", metavar="ENV", help="the target environment (required)")
+    about = "skip the previous environment; requires --reason"
     parser.add_argument("--skip", action="append", default=[], metavar="ENV", help=about)
     return _reason(parser)
 
@@ -106,12 +109,12 @@ def _environment(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
 
 
 def _reason(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    parser.add_argument("--reason", default="", metavar="TEXT", help="why; it is kept in the history")
+    parser.add_argument("--reason", default="", metavar="TEXT", help="the reason, kept in the history")
     return parser
 
 
 def _branch(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    about = "commit to a new branch, for a pull request (default: to the current one)"
+    about = "commit to a new branch, for a pull request (default: the current branch)"
     parser.add_argument("--branch", default="", metavar="NAME", help=about)
     return parser
 
@@ -124,7 +127,7 @@ def _working(work: Work, chosen: argparse.Namespace) -> int:
         options = target_options(chosen)
         demo = partial(demo_repository, options)
         opened = session(chosen.repo, opening(options), demo, is_offline=chosen.offline, talk=talk)
-        with patiently("asking the cluster, and checking the files"), opened as found:
+        with patiently("reading the cluster and checking the files"), opened as found:
             for note in found.uncommitted_gates:
                 talk(f"note: {plain(note)}")
             return work(found, chosen)
@@ -158,7 +161,7 @@ def _status(session: Session, chosen: argparse.Namespace) -> int:
 
 def _plan(session: Session, chosen: argparse.Namespace) -> int:
     plan = session.plan(_asked(session, chosen))
-    is_stale = any(each.kind == "clone" for each in plan.closed)  # then it is not known that nothing moves
+    is_stale = any(each.kind == "clone" for each in plan.closed)  # a stale clone cannot prove that nothing changes
     with answering(DONE if plan.is_open or not (plan.moving.moves or is_stale) else NO) as code:
         _show(plan, chosen.output)
         if plan.moving.moves or is_stale:
@@ -187,9 +190,9 @@ def _asked(session: Session, chosen: argparse.Namespace) -> Asked:
     if not chosen.to:
         named = chosen.release if chosen.release in [each.name for each in session.survey.way.environments] else ""
         meant = f"argosy promote {chosen.part} --to {named or session.usual}"
-        raise UserError(f"it is not said where to: --to ENV is missing; {meant}")
+        raise UserError(f"missing --to ENV: the target environment; {meant}")
     if chosen.release and chosen.named and chosen.release != chosen.named:
-        raise UserError(f"two releases are named, {chosen.release} and {chosen.named}; leave one out")
+        raise UserError(f"two releases given, {chosen.release} and {chosen.named}; omit one")
     chosen.release = chosen.release or chosen.named
     return Asked(chosen.to, chosen.release, tuple(chosen.skip), chosen.reason)
 
@@ -198,8 +201,8 @@ def _advice(plan: Plan, chosen: argparse.Namespace) -> str:
     if not plan.is_open:
         from argosy.features.promote.gates import advised
 
-        without = "the same without --offline: some gates ask a cluster"
-        usual = "start a cluster, or name one with --kubeconfig or --context, and look again"
+        without = "run it without --offline: some gates need a cluster"
+        usual = "start a cluster, or choose one with --kubeconfig or --context, and try again"
         return advised(plan.closed) or (without if chosen.offline else usual)
     skipped = "".join(f" --skip {each}" for each in chosen.skip) + (" --reason TEXT" if chosen.skip else "")
     named = f" {chosen.release}" if chosen.release else ""
@@ -219,7 +222,7 @@ def _history(session: Session, chosen: argparse.Namespace) -> int:
             print(line)
         return DONE
     if not log:
-        talk("nothing was promoted here yet; begin with: argosy promote status")
+        talk("no promotions yet; start with: argosy promote status")
         return DONE
     for line in Screen(sys.stdout).table(HEADINGS, [shown.happened(each) for each in log], whole=MESSAGE):
         print(line)
@@ -261,9 +264,9 @@ def _promoted(session: Session, chosen: argparse.Namespace, asked: Asked) -> int
             talk(f"nothing to do: {plan.target.name} has all of {plan.release.name}")
             return DONE
         if chosen.part == "rollback" and session.planner.previous(plan.target) != asked.release:
-            has = f"{plan.target.name} has {session.survey.release(plan.target).name} by now: somebody was first"
+            has = f"{plan.target.name} has {session.survey.release(plan.target).name} now: another change came first"
             say("promote rollback: nothing was written", [has], "argosy promote status")
-            return NO  # nobody has said that this one is to be taken back
+            return NO  # the user asked to roll back another release
         if not plan.is_open:
             closed = [f"{each.gate}: {plain(each.why)}" for each in plan.closed]
             chosen.skip = list(asked.skipped)
@@ -287,7 +290,7 @@ def _title(plan: Plan) -> str:
 
 def _onward(session: Session, plan: Plan, done: Done, chosen: argparse.Namespace) -> str:
     if chosen.branch:
-        return f"git push -u origin {done.branch}, then open a pull request; the message has the results of the gates"
+        return f"git push -u origin {done.branch}, then open a pull request; the commit message has the gate results"
     if session.is_read_by_engine:
         waits = "argosy app wait" if plan.target.sync == "auto" else "argosy app sync"
         return f"{waits} {plan.target.application}"
@@ -325,13 +328,13 @@ def _hold(session: Session, chosen: argparse.Namespace) -> int:
         target = session.environment(chosen.environment)
         done = (hold if is_hold else resume)(session.survey, target, session.by, chosen.reason, chosen.branch)
     ended = "no longer held" if done.is_new else "not held"
-    what = f"{target.name} is {'held: nothing is promoted to it' if is_hold else ended}"
+    what = f"{target.name} is {'held: promotions to it are blocked' if is_hold else ended}"
     after = f"argosy promote resume {target.name}" if is_hold else f"argosy promote plan --to {target.name}"
     return _told(session, chosen, done, what, after)
 
 
 def _is_stale(session: Session, chosen: argparse.Namespace) -> bool:
-    """What is written into the log must be true, and nothing that others wrote may be missed."""
+    """Report a stale clone and return True: a commit made there could miss decisions of others."""
     from argosy.features.promote.clone_state import stale
 
     found = stale(session.survey.clone)
@@ -347,7 +350,7 @@ def _told(session: Session, chosen: argparse.Namespace, done: Done, what: str, a
         made = {"apiVersion": API, "kind": "PromotionNote", "commit": done.commit, "branch": done.branch}
         print_data({**made, "isNew": done.is_new}, chosen.output)
     else:
-        print(plain(what) + ("" if done.is_new else " (it was so before)"))
+        print(plain(what) + ("" if done.is_new else " (unchanged)"))
     talk(f"committed {done.commit[:7]} to {done.branch}" if done.is_new else "nothing was written")
     talk(f"next: {after}" if session.is_read_by_engine or not done.is_new else f"next: git push; then: {after}")
     return DONE

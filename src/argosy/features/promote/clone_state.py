@@ -1,6 +1,6 @@
-"""How a clone stands to the branch that it follows.
+"""Checks whether a clone is complete and up to date with its upstream branch.
 
-In: what git counted. Out: notes, and why nothing may be written here. Never: asks git; guesses what was not fetched.
+In: the clone's counts. Out: notes, and reasons not to commit here. Never: calls git; guesses what was not fetched.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 from argosy.features.promote.gates import Verdict
 from argosy.gitops.workspace.git_repository import Clone
 
-SHALLOW = "this clone is shallow: numbers of releases, and what was decided before, are not known here"
+SHALLOW = "this clone is shallow: release numbers and earlier approvals and holds are unknown"
 
 
 def stale(clone: Clone) -> list[Verdict]:
-    """Why a commit made here would tell of releases that are none, or miss what others decided."""
+    """Return closed gates for a clone whose commits could have wrong release numbers or miss decisions of others."""
     found = []
     if clone.is_shallow:
         found.append(Verdict("clone", False, SHALLOW, next="git fetch --unshallow", kind="clone"))
@@ -32,7 +32,7 @@ def _catching_up(clone: Clone) -> str:
 def notes(clone: Clone) -> list[str]:
     found = [f"{each.why}; {each.next}" for each in stale(clone)]
     if clone.ahead and not clone.is_detached:
-        found.append(f"{counted(clone.ahead)} not pushed to {clone.follows}: nothing of that is deployed; git push")
+        found.append(f"{counted(clone.ahead)} not pushed to {clone.follows}, so not deployed; git push")
     return found
 
 

@@ -1,6 +1,6 @@
-"""What a cluster says of environments: health and since when, what was synced, holds, notebooks, who asks.
+"""Fetches the environments' Applications and notebook jobs from the cluster, and the user's identity.
 
-In: a way to open a cluster. Out: Answers. Never: writes, but for a refresh that was asked for; waits for long.
+In: a ServiceOpener. Out: EnvironmentClusterState. Never: writes, except to request a refresh; waits longer than 8 s.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ JOB: Final = ("mlops.mlops.dev", "NotebookValidationJob")
 
 @dataclass(frozen=True)
 class Answers:
-    """`why` says why there are none."""
+    """Cluster objects by environment; `unavailable_reason` is set if there are none."""
 
     where: str = ""
     apps: dict[str, Manifest | None] = field(default_factory=dict)  # by environment
     notebooks: dict[tuple[str, str], Ran | None] = field(default_factory=dict)  # by environment and name
     by: By | None = None
-    now: datetime | None = None  # by the cluster's clock, where it tells
+    now: datetime | None = None  # the cluster's time, if known
     why: str = ""
 
 
 def ask(opening: Opening, way: Way) -> Answers:
-    """Nobody need have a cluster: then the reason is the answer."""
+    """Fetch the state; without a cluster, return the reason instead of an error."""
 
     async def run() -> Answers:
         async with asyncio.timeout(SECONDS), opening() as desk:
@@ -72,7 +72,7 @@ async def _get(cluster: Cluster, key: ResourceKey) -> Manifest | None:
     try:
         return await cluster.get(key)
     except ClusterError:
-        return None  # not served, or not to be seen by who asks: then nothing is known of it
+        return None  # not served or forbidden: unknown
 
 
 def _ran(job: Manifest | None) -> Ran | None:
@@ -80,7 +80,7 @@ def _ran(job: Manifest | None) -> Ran | None:
         return None
     status = job.get("status") or {}
     if find_stale_generations(job):
-        return Ran("", message="its status is of an older spec")
+        return Ran("", message="its status is for an older spec")
     ended = time_of(status.get("completionTime"))
     return Ran(str(status.get("phase") or ""), ended, str(status.get("message") or ""))
 
@@ -98,7 +98,7 @@ async def _who(cluster: Cluster) -> tuple[By | None, datetime | None]:
 
 
 def refresh(opening: Opening, way: Way, names: Sequence[str]) -> None:
-    """So that what was committed where the engine reads is seen at once."""
+    """Request a refresh of the Applications, so that the engine sees the new commit immediately."""
 
     async def run() -> None:
         async with asyncio.timeout(SECONDS), opening() as desk:
@@ -109,7 +109,7 @@ def refresh(opening: Opening, way: Way, names: Sequence[str]) -> None:
     try:
         asyncio.run(run())
     except (TimeoutError, ArgosyError):
-        pass  # it is looked at anyway, only later
+        pass  # the engine refreshes later anyway
 
 
 def time_of(text: Any) -> datetime | None:

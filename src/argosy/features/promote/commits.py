@@ -1,6 +1,7 @@
-"""Promotions, approvals and holds, carried out: each is one commit.
+"""Commits promotions, approvals and holds: one commit each.
 
-In: a survey, a plan, who asks. Out: Done. Never: half of it: until the branch moves, nothing has happened.
+In: a RepositorySnapshot, a plan, the actor. Out: PromotionCommit. Never: a partial write: moving the branch is the last
+step and is atomic.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ from argosy.gitops.delivery_file.values import Environment, Gate
 class Done:
     commit: str
     branch: str
-    is_new: bool = True  # False: it was done before, and nothing was written
+    is_new: bool = True  # False: the commit existed before, and nothing was written
 
 
 def who(survey: Survey, answers: Answers) -> By:
-    """As the cluster knows them; without one, as Git was told."""
+    """Return the user that the cluster authenticated, or without a cluster the one configured in Git."""
     return answers.by or By(survey.repository.identity()[1])
 
 
 def promote(survey: Survey, plan: Plan, by: By, branch: str = "") -> Done:
-    """On the current branch, or on a new one that begins where it is."""
+    """Commit to the current branch, or to a new branch from the current head."""
     repository = survey.repository
     goal = branch or _current(survey)
     entry = Entry(
@@ -52,8 +53,8 @@ def promote(survey: Survey, plan: Plan, by: By, branch: str = "") -> Done:
     text = message(entry, subject(plan), list(_body(plan)))
     is_here = repository.place.top is not None and goal == repository.branch
     if is_here and (dirty := _changed(survey, plan)):
-        told = f"{', '.join(dirty)}: changed, and not committed"
-        raise UserError(f"{told}; commit or stash that, or promote on a branch of its own: --branch NAME")
+        told = f"{', '.join(dirty)}: uncommitted changes"
+        raise UserError(f"{told}; commit or stash them, or promote on a new branch: --branch NAME")
     before = repository.commit_of(f"refs/heads/{goal}")
     if branch and before:
         return _again(survey, branch, before, entry)
@@ -73,17 +74,17 @@ def _again(survey: Survey, branch: str, tip: str, entry: Entry) -> Done:
 
 
 def _there(branch: str) -> UserError:
-    return UserError(f"there is a branch {branch} already; choose another name, or delete it: git branch -D {branch}")
+    return UserError(f"branch {branch} already exists; choose another name, or delete it: git branch -D {branch}")
 
 
 def _current(survey: Survey) -> str:
     if not (branch := survey.repository.branch):
-        raise UserError("HEAD is detached: it is on no branch; check one out, or name a new one: --branch NAME")
+        raise UserError("HEAD is detached; check out a branch, or create one: --branch NAME")
     return branch
 
 
 def _changed(survey: Survey, plan: Plan) -> list[str]:
-    """What somebody changed in files that are to be written. What is there already, as after a crash, is no harm."""
+    """List uncommitted edits of the files to write, except files that already have the new content after a crash."""
     top = survey.repository.place.top
     assert top is not None
     dirty = survey.repository.dirty(list(plan.files))
@@ -122,18 +123,16 @@ def _text(value: object) -> str:
     return "–" if value is None else " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-# -- what only the log tells --
+# -- entries without file changes --
 
 
 def answer(
     survey: Survey, target: Environment, release: Release, by: By, *, is_yes: bool, reason: str, branch: str = ""
 ) -> Done:
-    """Approve or reject."""
+    """Commit an approval or a rejection."""
     gate = _answered(survey, target, by)
     word = "Approve" if is_yes else "Reject"
-    entry = Entry(
-        Action.APPROVE if is_yes else Action.REJECT, target.name, by, release, role=gate.value, reason=reason
-    )
+    entry = Entry(Action.APPROVE if is_yes else Action.REJECT, target.name, by, release, role=gate.value, reason=reason)
     ours = [each for each in survey.log if each.environment == target.name]
     since = takewhile(lambda each: not takes_back(each, release), ours)
     latest = next((each for each in since if each.release == release and each.role), None)
@@ -143,11 +142,11 @@ def answer(
 
 
 def _answered(survey: Survey, target: Environment, by: By) -> Gate:
-    """The gate that somebody may answer: there may be several, for several roles."""
+    """Return the approval gate whose role the actor has; there may be several gates with different roles."""
     gates = [each for each in target.gates if each.kind == "approval"]
     if not gates:
         advice = f"add a gate to {survey.way.told_by}: approval: ROLE"
-        raise UserError(f"{target.name} asks for no approval, so there is nothing to answer; {advice}")
+        raise UserError(f"{target.name} has no approval gate; {advice}")
     for gate in gates:
         role = survey.way.role(gate.value)
         if gate.value == ANYBODY or (role and by.has(role.groups)):
@@ -155,8 +154,8 @@ def _answered(survey: Survey, target: Environment, by: By) -> Gate:
     roles = {gate.value: survey.way.role(gate.value) for gate in gates}
     members = ", ".join(dict.fromkeys(name for role in roles.values() if role for name in role.groups))
     told = f"{by.name} does not have the role {' or '.join(roles)}"
-    who_can = members or "nobody: rbac.roles has no such role"
-    raise UserError(f"{told} (it is of: {who_can}); ask one of them, or change {survey.way.told_by}")
+    who_can = members or "none: rbac.roles has no such role"
+    raise UserError(f"{told} (members: {who_can}); ask one of them, or change {survey.way.told_by}")
 
 
 def hold(survey: Survey, target: Environment, by: By, reason: str, branch: str = "") -> Done:
@@ -177,11 +176,11 @@ def resume(survey: Survey, target: Environment, by: By, reason: str, branch: str
 
 def _after_another(target: Environment, instead: str) -> None:
     if not target.after:
-        raise UserError(f"{target.name} is the first environment, and nothing is promoted to it; {instead}")
+        raise UserError(f"{target.name} is the first environment, so it has no promotions; {instead}")
 
 
 def _noted(survey: Survey, entry: Entry, title: str, branch: str) -> Done:
-    """A commit that changes no file."""
+    """Create a commit that changes no file."""
     repository = survey.repository
     goal = branch or _current(survey)
     if branch and repository.commit_of(f"refs/heads/{branch}"):

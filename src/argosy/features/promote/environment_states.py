@@ -1,6 +1,6 @@
-"""The environments of a repository at a commit: what each runs, from which files, as which release.
+"""Reads the environments of a repository at a commit: rendered manifests, input files and releases.
 
-In: a repository. Out: Survey. Never: reads a work tree: what is not committed cannot be promoted.
+In: a repository. Out: RepositorySnapshot. Never: reads the working tree: uncommitted files cannot be promoted.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from argosy.gitops.workspace.git_repository import Clone, Repository
 from argosy.kube.objects import load_all
 
 MOST_SHOWN: Final = 20  # releases of the first environment
-MOST_FILES: Final = 5000  # that are looked at for Applications
+MOST_FILES: Final = 5000  # searched for Applications
 MOST_BYTES: Final = 1 << 20
 
 
 class NoEnvironments(UserError):
-    """The repository tells of none."""
+    """The repository has no argosy.yaml and no Applications of known environments."""
 
 
 class EditedTree:
-    """A tree with some files as they would be. Implements `Tree`."""
+    """A file tree with some files replaced. Implements `FileTree`."""
 
     def __init__(self, tree: Tree, files: Mapping[str, bytes]) -> None:
         self._tree, self._files = tree, files
@@ -54,7 +54,7 @@ class EditedTree:
 
 @dataclass(frozen=True)
 class View:
-    """An environment as it is at a commit."""
+    """An environment rendered at a commit."""
 
     environment: Environment
     rendered: Rendered
@@ -63,13 +63,13 @@ class View:
 
     @cached_property
     def inputs(self) -> list[str]:
-        """The files that it is made of."""
+        """The files that the environment is rendered from."""
         own = (each.path for each, id in self.rendered.inputs.items() if not each.place and id not in ("", "folder"))
         return sorted({self.environment.path, *own})
 
 
 class Survey:
-    """Everything at one commit; what is asked for twice is made once."""
+    """All environments at one commit; renders and releases are cached."""
 
     def __init__(self, repository: Repository, talk: Talk) -> None:
         self.repository = repository
@@ -94,11 +94,11 @@ class Survey:
         return self.repository.clone()
 
     def unseen(self, environment: Environment) -> str:
-        """What the branch that this one follows tells of it beyond what is here, as far as it is fetched."""
+        """Describe the newest fetched log entry about the environment that is upstream but not in this branch."""
         news = [each for each in self._upstream if each.environment == environment.name]
         if not news:
             return ""
-        return f"the branch that this one follows tells of {environment.name} what is not here yet: {news[0].action}"
+        return f"the upstream branch has a newer entry for {environment.name} that is not pulled: {news[0].action}"
 
     @cached_property
     def _upstream(self) -> list[Entry]:
@@ -120,8 +120,8 @@ class Survey:
         if way is not None and (missed := passed_by(way, self._names_beside)):
             raise UserError(f"{missed}; add one, or write {FILE} (docs/reference/argosy-yaml.md)")
         if way is None:
-            message = f"no environments were found: there is no {FILE}, and no Applications of dev, staging, production"
-            raise NoEnvironments(f"{message}; write {FILE} (docs/reference/argosy-yaml.md), or name --repo DIR")
+            message = f"no environments found: no {FILE}, and no Applications of dev, staging, production"
+            raise NoEnvironments(f"{message}; write {FILE} (docs/reference/argosy-yaml.md), or use --repo DIR")
         return way
 
     def _applications(self) -> list[Application]:
@@ -135,9 +135,9 @@ class Survey:
                 apps += [read_application(each, path) for each in documents if each.get("kind") == "Application"]
             except ArgosyError as error:
                 if "{{" not in text and not _is_yaml(text):
-                    told = "cannot be read, so an environment may be missing"
+                    told = "invalid YAML, so an environment may be missing"
                     raise UserError(f"{told}; correct it, or write {FILE}", where=path) from error
-                continue  # a template, or a file that nobody deploys: `argosy check` tells of it
+                continue  # a template, or a file that is not deployed: `argosy check` reports it
         return [app for app in apps if app.sources and self.tree.entry(app.sources[0].path.strip("/"))]
 
     def _names_beside(self, path: str) -> list[str]:
@@ -168,26 +168,26 @@ class Survey:
         except ArgosyError as error:
             message = f"{environment.name} cannot be built at {commit[:7]}: {str(error).partition('; ')[0]}"
             advice = f"correct its files, or its path in {self.way.told_by}"
-            raise UserError(f"{message}; {advice}, commit, and run it again") from error
+            raise UserError(f"{message}; {advice}, commit, and try again") from error
         file = kustomization(environment.path, lambda path: _text(tree, path))
         decoration = file.decoration if file else _by_habit(environment.name, done)
         return View(environment, done, contents(done.manifests, decoration), file)
 
     def plain(self, view: View) -> list[str]:
-        """The files of a folder of plain manifests; none where a tool makes them."""
+        """List the files of a folder of plain manifests; empty if Kustomize, Helm or another tool renders it."""
         if view.file is not None or view.rendered.tool != "Directory":
             return []
         listed = self.tree.listing(view.environment.path)
         return [each.name for each in listed if each.kind == "file" and each.name.endswith((".yaml", ".yml"))]
 
     def moving(self, source: View, target: View) -> Moving:
-        """Also back: then whatever changed since, parameters as well, becomes what it was."""
+        """Compute the changes of a promotion, or of a rollback, which also restores parameters."""
         is_back = source.environment.name == target.environment.name
         was = target.contents if is_back else self._was(source.environment, target.environment)
         return moving(source.contents, target.contents, was)
 
     def _was(self, source: Environment, target: Environment) -> Contents | None:
-        """The source when the target got from it what it has."""
+        """Find the source's contents at the last promotion to the target; None if unknown."""
         entry = next((each for each in self.log if each.environment == target.name and each.action in BRINGS), None)
         if entry is None or entry.source != source.name or entry.release is None:
             return None
@@ -196,7 +196,7 @@ class Survey:
         try:
             return self.view(source, entry.release.commit).contents
         except ArgosyError:
-            return None  # as it was then it cannot be built any more
+            return None  # that old commit cannot be rendered any more
 
     # -- releases --
 
@@ -204,12 +204,12 @@ class Survey:
         return Release(f"r{self.repository.number(commit)}", commit)
 
     def commits(self, environment: Environment) -> list[tuple[str, ...]]:
-        """The newest commits that changed it: when, the release that each made, by whom, the commit, its subject."""
+        """List the newest commits that changed the environment: time, release, author, commit, subject."""
         found = self.repository.changes(self.head, self.view(environment).inputs, MOST_SHOWN)
         return [(when, self.named(commit).name, by, commit[:7], subject) for commit, when, by, subject in found]
 
     def release(self, environment: Environment, commit: str = "") -> Release:
-        """At the head, or at another commit."""
+        """Return the environment's release at a commit (default: the head)."""
         commit = commit or self.head
         if commit != self.head and self.repository.is_same(commit, self.head, self.view(environment).inputs):
             commit = self.head
@@ -232,7 +232,7 @@ class Survey:
         return self.named(newest)
 
     def is_from_nowhere(self, environment: Environment) -> bool:
-        """Whether it has versions that no promotion brought, and that the environment before does not have."""
+        """True if it has image or model versions that were not promoted and that the previous environment lacks."""
         before, entry = self.way.before(environment), last(self.log, environment.name, *BRINGS)
         if before is None or entry is None or not self.release(environment).is_by_hand:
             return False
@@ -243,7 +243,7 @@ class Survey:
         try:
             return self.view(environment, entry.commit).contents.of(*VERSIONS) != now.contents.of(*VERSIONS)
         except ArgosyError:
-            return True  # what it was is not known
+            return True  # the promoted versions are unknown
 
     def _is_as_brought(self, entry: Entry, view: View, newest: str) -> bool:
         if self.repository.contains(entry.commit, newest):
@@ -256,14 +256,14 @@ class Survey:
 
 
 def _by_habit(name: str, done: Rendered) -> Decoration:
-    """Plain manifests that all begin with the name of their environment are the same ones elsewhere."""
+    """Plain manifests whose names all start with the environment's name are decorated with that prefix."""
     prefix = f"{name}-"
     names = [str(each["metadata"].get("name", "")) for each in done.manifests]
     return Decoration(prefix) if names and all(each.startswith(prefix) for each in names) else Decoration()
 
 
 def _files(tree: Tree, folder: str = "") -> list[str]:
-    """The YAML files of a tree, links and hidden folders left out."""
+    """List the YAML files of a tree, without links and hidden folders."""
     paths, waiting = list[str](), [folder]
     while waiting and len(paths) < MOST_FILES:
         here = waiting.pop(0)

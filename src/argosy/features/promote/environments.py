@@ -1,6 +1,6 @@
-"""The environments of a repository, in the order in which a release passes them.
+"""Orders the environments of a repository into a promotion pipeline.
 
-In: argosy.yaml, or the Applications that a repository holds. Out: a Way. Never: an environment before itself.
+In: argosy.yaml, or the Applications in the repository. Out: PromotionPipeline. Never: a cycle.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from argosy.gitops.delivery_file.values import Delivery, Environment, Gate, Role
 FOLDERS: Final = ("overlays", "environments", "envs", "env", "clusters")
 LABELS: Final = ("environment", "env")
 BY_CONVENTION: Final = "by convention"
-ANYBODY: Final = ""  # the role of an approval that names none
+ANYBODY: Final = ""  # the role of an approval gate without a role
 
 
 @dataclass(frozen=True)
 class Way:
-    """Environments, each after the one before; who has which role; and who says so."""
+    """Environments in promotion order, the approver roles, and the file that defines them."""
 
     environments: tuple[Environment, ...]
     roles: tuple[Role, ...] = ()
     told_by: str = BY_CONVENTION
-    control: str = ""  # the namespace of the Applications, where it is said
+    control: str = ""  # namespace of the Applications; empty: that of the connected Argo CD
 
     def find(self, name: str) -> Environment:
         names = [each.name for each in self.environments]
@@ -41,23 +41,24 @@ class Way:
         alike = [each for each in names if rank(each) == rank(name) >= 0]  # prod for production
         near = alike or difflib.get_close_matches(name, names, n=1)
         meant = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(names)}"
-        raise UserError(f"there is no environment {name!r} ({self.told_by}); {meant}")
+        raise UserError(f"environment {name!r} not found ({self.told_by}); {meant}")
 
     def before(self, environment: Environment) -> Environment | None:
         return self.find(environment.after) if environment.after else None
 
     def source(self, target: Environment, skipped: Sequence[str] = ()) -> Environment:
-        """Where a release for it comes from: the one before, but for those that are skipped."""
+        """Return the environment that releases for the target come from: the previous one that is not skipped."""
         found = self.before(target)
         if found is None:
-            message = f"{target.name} is the first environment: what it has comes from commits, not from a promotion"
-            raise UserError(f"{message}; choose one that is after another")
+            message = f"{target.name} is the first environment: it gets releases from commits, not from promotions"
+            raise UserError(f"{message}; choose a later environment")
         for name in skipped:
             if self.find(name).name != found.name:
-                raise UserError(f"{found.name} is before {target.name}, not {name}; skip that, or leave --skip out")
+                message = f"{found.name} is before {target.name}, not {name}"
+                raise UserError(f"{message}; skip {found.name}, or omit --skip")
             found = self.before(found)
             if found is None:
-                raise UserError(f"nothing is before {name}; leave --skip out")
+                raise UserError(f"no environment is before {name}; omit --skip")
         return found
 
     def role(self, name: str) -> Role | None:
@@ -71,13 +72,13 @@ def declared(delivery: Delivery, told_by: str) -> Way:
 
 
 def folder(path: str) -> str:
-    """As a tree names it: no slash at its ends, and nothing for the whole repository."""
+    """Normalize a path as file trees do: no leading or trailing slash, and empty for the repository root."""
     found = posixpath.normpath(path).strip("/")
     return "" if found == "." else found
 
 
 def _ordered(environments: Iterable[Environment]) -> tuple[Environment, ...]:
-    """Each behind the one that it is after; beside that as they are written. `after` is known to lead nowhere back."""
+    """Sort each environment behind its `after`, otherwise keep the order of the file. `after` has no cycles."""
     waiting, found = list(environments), list[Environment]()
     while waiting:
         known = {each.name for each in found}
@@ -88,7 +89,7 @@ def _ordered(environments: Iterable[Environment]) -> tuple[Environment, ...]:
 
 
 def found(applications: Sequence[Application]) -> Way | None:
-    """By the words that people use for environments, in labels and folders. None where there are not two of them."""
+    """Infer the pipeline from common environment names in labels and folders. None for fewer than two environments."""
     ranked: dict[int, Environment] = {}
     for app in applications:
         environment = _environment(app)
@@ -96,7 +97,7 @@ def found(applications: Sequence[Application]) -> Way | None:
             continue
         place = rank(environment.name)
         if place in ranked:
-            return None  # two products, or two of a kind: nobody can tell which comes after which
+            return None  # two environments of one rank (or two products): their order is unknown
         ranked[place] = environment
     if len(ranked) < 2:
         return None
@@ -108,12 +109,12 @@ def found(applications: Sequence[Application]) -> Way | None:
 
 
 def passed_by(way: Way, names_beside: Callable[[str], Iterable[str]]) -> str:
-    """An environment that is there as a folder, between two of the way, and is not on it: nobody may skip it so."""
+    """Describe an environment folder between two of the pipeline that no Application deploys, so it is not skipped."""
     places = [rank(each.name) for each in way.environments]
     for each in way.environments:
         for name in names_beside(each.path):
             if min(places) < rank(name) < max(places) and rank(name) not in places:
-                return f"{name} is a folder beside {posixpath.basename(each.path)}, and no Application deploys it"
+                return f"no Application deploys the folder {name} next to {posixpath.basename(each.path)}"
     return ""
 
 
@@ -141,7 +142,7 @@ def _name(app: Application, path: str) -> str:
 
 
 def _usual_gates(environment: Environment) -> tuple[Gate, ...]:
-    """What a repository that says nothing gets: sound files, a healthy source, and for production somebody's yes."""
+    """Gates for a repository without argosy.yaml: check, healthy source, and an approval for production."""
     gates = (Gate("check"), Gate("healthy", "0s"))
     is_last = environment.name in WORDS[PRODUCTION]
     return (*gates, Gate("approval", ANYBODY)) if is_last else gates

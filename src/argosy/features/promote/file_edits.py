@@ -1,7 +1,7 @@
-"""A promotion as edits of the files that the target is made of.
+"""Edits the files of the target environment so that they render the promoted values.
 
-In: moves, and the files of a kustomization. Out: the same files, edited. Never: a file outside of the target's own
-folder: what is shared with other environments is not this promotion's to change.
+In: moves, and the files of a kustomization. Out: the edited files. Never: edits a file outside the target's folder,
+because other environments may share it.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from argosy.kube.objects.yaml_edits import REMOVED, Edit, edited
 
 KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _OPS: Final = ("add", "replace")
-Read = Callable[[str], str | None]  # a file of the repository; None where there is none
+Read = Callable[[str], str | None]  # reads a file of the repository; None if it does not exist
 
 
 @dataclass(frozen=True)
 class Kustomization:
-    """The file of an overlay, and what it says."""
+    """The kustomization file of an overlay: its path, text and parsed value."""
 
     path: str
     text: str
@@ -53,15 +53,13 @@ def kustomization(folder: str, read: Read) -> Kustomization | None:
 
 
 class Writer:
-    """Collects edits; a file that is edited twice keeps the first edit."""
+    """Applies moves to the files of one environment; later edits build on earlier ones."""
 
-    def __init__(
-        self, folder: str, read: Read, source: Kustomization | None = None, plain: Sequence[str] = ()
-    ) -> None:
-        """`plain` are the files of a folder that is none of Kustomize's."""
+    def __init__(self, folder: str, read: Read, source: Kustomization | None = None, plain: Sequence[str] = ()) -> None:
+        """`plain` lists the manifest files of a folder without a kustomization."""
         found = kustomization(folder, read)
         if found is None and not plain:
-            message = "has no kustomization and no plain manifests, and nothing else can be written to"
+            message = "no kustomization and no plain manifests found, and argosy edits only these"
             raise UserError(f"{message}; change the values by hand, and commit them", where=folder or ".")
         self.folder, self._read, self._source, self._plain = folder, read, source, plain
         self.path = found.path if found else ""
@@ -92,7 +90,7 @@ class Writer:
         return True
 
     def _owner(self, move: Move) -> Owner:
-        """The object by the name that it has here: it may have another in the source."""
+        """The identity of the object in the target, whose name may differ from the source's."""
         if move.here is None:
             return move.at.owner
         kind = move.at.owner.kind
@@ -105,7 +103,7 @@ class Writer:
     # -- images --
 
     def _image_entry(self, move: Move) -> bool:
-        """An entry of `images` that gave the image its version."""
+        """Edit the entry of `images` that sets the image's version."""
         if move.kind is not Kind.IMAGE or move.here is None:
             return False
         own, _ = parted(str(move.before))
@@ -115,7 +113,7 @@ class Writer:
         return False
 
     def _new_image_entry(self, move: Move) -> bool:
-        """Where the source says it with an entry, the target gets one, too."""
+        """Add an entry to `images` if the source sets the version with one."""
         if move.kind is not Kind.IMAGE or self._source is None or self._is_set_here(move):
             return False
         wanted, own = parted(str(move.there.value))[0], parted(str(move.before))[0]
@@ -155,12 +153,12 @@ class Writer:
         return next(self._places(move), None) is not None
 
     def _written(self, move: Move) -> bool:
-        """A patch of the target that says it already: the last one wins, so that one is changed."""
+        """Edit the last patch or resource that sets the field, because the last one wins."""
         places = list(self._places(move))
         return bool(places) and places[-1](move.after)
 
     def _places(self, move: Move) -> Iterator[Callable[[Any], bool]]:
-        """How to set the value in each patch that names the field, in the order in which they are applied."""
+        """Yield a setter for each patch or resource that sets the field, in the order in which they are applied."""
         now = self._now
         for name in ("patchesStrategicMerge", "patches", "patchesJson6902"):
             for place, entry in enumerate(now.entries(name)):
@@ -211,7 +209,7 @@ class Writer:
         return write
 
     def _appended(self, move: Move) -> bool:
-        """One operation more: to the patch of the object that is there, else to a new one."""
+        """Append a JSON patch operation to the object's existing patch, or to a new one."""
         if "[" in move.at.path and move.here is None:
             return False
         owner = self._owner(move)
@@ -243,7 +241,7 @@ def _version(image: str) -> dict[str, str]:
 
 
 def _aims(target: Any, owner: Owner) -> bool:
-    """Whether a patch is for this object and no other."""
+    """True if a patch target selects this object and no other."""
     if not isinstance(target, dict):
         return False
     if any(target.get(name) for name in ("labelSelector", "annotationSelector")):
@@ -254,7 +252,7 @@ def _aims(target: Any, owner: Owner) -> bool:
 def _edits(
     text: str, target: Mapping[str, Any] | None, move: Move, owner: Owner
 ) -> Iterator[tuple[int, tuple[str | int, ...]]]:
-    """Document and path of each place in a patch or a resource that says the field."""
+    """Yield document index and path of each value in a patch or resource that sets the field."""
     try:
         documents = [each for each in load_all(text) if each is not None]
     except ArgosyError:
@@ -281,7 +279,7 @@ def _is_of(document: Mapping[str, Any], owner: Owner) -> bool:
 
 
 def _walked(document: Any, move: Move) -> tuple[str | int, ...] | None:
-    """The way to the field in a patch that is merged: elements of lists are found by name."""
+    """Find the path of the field in a merge patch; list elements are matched by name."""
     here, path = document, list[str | int]()
     for step in steps_of(move.at.path):
         if isinstance(here, dict) and step.name in here:

@@ -1,6 +1,6 @@
-"""Whether a release may go on.
+"""Evaluates promotion gates: may a release go to the next environment?
 
-In: gates, and facts that others have gathered. Out: a verdict for each. Never: open because something is not known.
+In: gates and the facts about them. Out: one GateResult per gate. Never: opens a gate because a fact is unknown.
 """
 
 from __future__ import annotations
@@ -19,39 +19,39 @@ from argosy.gitops.delivery_file.values import Environment, Gate
 
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 WAIT: Final = "wait, and run it again"
-AHEAD: Final = 5.0  # seconds that clocks of two machines may differ
+AHEAD: Final = 5.0
 
 
 @dataclass(frozen=True)
 class Verdict:
-    gate: str  # as it is told: `soak 1h`
+    gate: str  # as shown to users: `soak 1h`
     is_open: bool
     why: str
-    who: str = ""  # who can open it
-    next: str = ""  # what to type
+    who: str = ""  # the people or groups that can open it
+    next: str = ""  # the command to run next
     kind: str = ""
 
 
 @dataclass(frozen=True)
 class Standing:
-    """What a cluster says of an environment."""
+    """The state of an environment as its Application in the cluster reports it."""
 
     health: str = ""
-    since: datetime | None = None  # when it got this health
+    since: datetime | None = None  # last transition of the health
     sync: str = ""
-    runs: bool | None = None  # whether the release is part of what was deployed; None: this clone cannot tell
-    revision: str = ""  # that was deployed last, whatever Git has by now
-    deployed: datetime | None = None  # when that was
+    runs: bool | None = None  # the deployed revision contains the release; None: this clone lacks the revision
+    revision: str = ""  # deployed last; Git may be ahead
+    deployed: datetime | None = None  # time of that deployment
     hold: str = ""  # a hold on the Application, as a sentence
-    trouble: str = ""  # a sync that failed since
-    is_past: bool = False  # it ran the release once, and runs something else by now
-    is_unpushed: bool = False  # the release is in this clone alone
-    back: str = ""  # that it was rolled back, and Git still asks for something else
+    trouble: str = ""  # a failed sync after that deployment
+    is_past: bool = False  # a later revision replaced the release
+    is_unpushed: bool = False  # the release is only in this clone
+    back: str = ""  # message about a rollback, while Git still has the newer revision
 
 
 @dataclass(frozen=True)
 class Ran:
-    """A notebook job."""
+    """The last run of a NotebookValidationJob."""
 
     phase: str
     ended: datetime | None = None
@@ -60,28 +60,28 @@ class Ran:
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known when a gate is judged. Without a standing, there was nobody to ask, and `why` says why."""
+    """Facts for the evaluation of gates. If `source` is None, `unavailable_reason` says why there is no data."""
 
     now: datetime
     log: Sequence[Entry] = ()
     release: Release | None = None
-    released: datetime | None = None  # the time of its commit
-    check: Callable[[], tuple[bool, str]] | None = None  # green?, and in words
+    released: datetime | None = None  # commit time of the release
+    check: Callable[[], tuple[bool, str]] | None = None  # returns (passed, message)
     source: Standing | None = None
     target: Standing | None = None
     notebooks: dict[str, Ran | None] | None = None
-    why: str = ""  # there is no cluster, or no Application
-    unseen: str = ""  # what the branch that this one follows tells of the target, and this one does not
+    why: str = ""  # why there is no cluster data: no cluster, or no Application
+    unseen: str = ""  # a log entry about the target on the upstream branch that is not pulled yet
 
 
 def verdicts(way: Way, source: Environment, target: Environment, facts: Facts) -> list[Verdict]:
-    """Holds first, then the gates as they are written."""
+    """Evaluate holds first, then the gates in the order of the file."""
     found = [*holds(target, facts)]
     return [*found, *(_judged(each, way, source, target, facts) for each in target.gates)]
 
 
 def advised(closed: Sequence[Verdict]) -> str:
-    """What to type first. Time passes by itself: while it does, whatever else is closed can be opened."""
+    """Choose the command to run first. Waiting comes last, because other gates can be opened meanwhile."""
     found = [each.next for each in closed if each.next]
     return next((each for each in found if each != WAIT), found[0] if found else "")
 
@@ -95,12 +95,12 @@ def shown(gate: Gate) -> str:
 
 
 def asked_after(way: Way, target: Environment) -> list[str]:
-    """What the environments right behind this one ask for, and who can approve there."""
+    """Describe the gates of the environments directly after this one, with their approvers."""
     found = []
     for each in way.environments:
         if each.after == target.name and each.gates:
             gates = ", ".join(_with_members(gate, way) for gate in each.gates)
-            found.append(f"{each.name} asks for {gates}")
+            found.append(f"{each.name} requires {gates}")
     return found
 
 
@@ -109,7 +109,7 @@ def _with_members(gate: Gate, way: Way) -> str:
         return shown(gate)
     role = way.role(gate.value)
     who = "anybody who may push" if gate.value == ANYBODY else ", ".join(role.groups) if role else "nobody yet"
-    return f"approval by {gate.value or 'somebody'} ({who})"
+    return f"approval by {gate.value or 'anybody'} ({who})"
 
 
 def holds(target: Environment, facts: Facts) -> list[Verdict]:
@@ -121,22 +121,22 @@ def holds(target: Environment, facts: Facts) -> list[Verdict]:
 
 
 def kept_away(target: Environment, facts: Facts) -> list[Verdict]:
-    """What the log forbids, forwards and backwards: news that are not here, a hold, what rollbacks took away."""
+    """List log entries that block promotions and rollbacks: unpulled entries, a hold, a rollback of the release."""
     found = [Verdict("log", False, facts.unseen, next="git pull", kind="log")] if facts.unseen else []
     advice = f"argosy promote resume {target.name}"
     held = last(facts.log, target.name, Action.HOLD, Action.RESUME)
     if held and held.action is Action.HOLD:
-        told = f"held by {held.by.name}: {held.reason or 'no reason is given'}"
+        told = f"held by {held.by.name}: {held.reason or 'no reason given'}"
         found.append(Verdict("hold", False, told, next=advice, kind="hold"))
     for back in _rollbacks(target, facts.log):
         if facts.release and _is_same(back.over, facts.release):
-            told = f"from {facts.release.name}, by {back.by.name}: {back.reason or 'no reason is given'}"
+            told = f"from {facts.release.name}, by {back.by.name}: {back.reason or 'no reason given'}"
             return [*found, Verdict("rolled back", False, told, next=advice, kind="hold")]
     return found
 
 
 def approvals_again(way: Way, target: Environment, facts: Facts) -> list[Verdict]:
-    """What was taken back once has lost the yes that it had: it does not come again as what was there before."""
+    """A release that was rolled back needs a new approval: a rollback voids the approvals it had."""
     if not any(entry.environment == target.name and takes_back(entry, facts.release) for entry in facts.log):
         return []
     found = [_approval(shown(each), each, way, target, facts) for each in target.gates if each.kind == "approval"]
@@ -146,12 +146,12 @@ def approvals_again(way: Way, target: Environment, facts: Facts) -> list[Verdict
 
 
 def takes_back(entry: Entry, release: Release | None) -> bool:
-    """Whether a rollback took this very release away."""
+    """True if the entry is a rollback of this release."""
     return entry.action is Action.ROLLBACK and _is_same(entry.over, release)
 
 
 def _rollbacks(target: Environment, log: Sequence[Entry]) -> Iterator[Entry]:
-    """All of them since the environment was resumed."""
+    """Newest first, back to the last resume of the environment."""
     for entry in log:
         if entry.environment == target.name and entry.action is Action.RESUME:
             return
@@ -166,12 +166,12 @@ def _is_same(one: Release | None, other: Release | None) -> bool:
 def _judged(gate: Gate, way: Way, source: Environment, target: Environment, facts: Facts) -> Verdict:
     name = shown(gate)
     if gate.kind == "check":
-        is_green, told = facts.check() if facts.check else (False, "cannot be judged: nothing was checked")
+        is_green, told = facts.check() if facts.check else (False, "unknown: the check did not run")
         return Verdict(name, is_green, told, next="" if is_green else "argosy check", kind=gate.kind)
     if gate.kind == "approval":
         return _approval(name, gate, way, target, facts)
     if facts.source is None:
-        return Verdict(name, False, f"cannot be judged: {facts.why or 'no cluster'}", kind=gate.kind)
+        return Verdict(name, False, f"unknown: {facts.why or 'no cluster'}", kind=gate.kind)
     if gate.kind == "notebook":
         return _not_running(name, gate, source, facts.source) or _notebook(name, gate, source, facts)
     return _not_running(name, gate, source, facts.source) or _lasting(name, gate, source, facts.source, facts)
@@ -189,17 +189,17 @@ def _approval(name: str, gate: Gate, way: Way, target: Environment, facts: Facts
         if entry.environment != target.name:
             continue
         if takes_back(entry, facts.release):
-            return Verdict(name, False, "nobody approved it since it was rolled back", who, _approve(target), gate.kind)
+            return Verdict(name, False, "not approved since it was rolled back", who, _approve(target), gate.kind)
         if not _is_same(entry.release, facts.release):
             continue
         if entry.action is Action.REJECT:
-            told = f"rejected by {entry.by.name}: {entry.reason or 'no reason is given'}"
+            told = f"rejected by {entry.by.name}: {entry.reason or 'no reason given'}"
             return Verdict(name, False, told, who, _approve(target), gate.kind)
         if entry.action is Action.APPROVE and (gate.value == ANYBODY or entry.by.has(members)):
             since = _ago(facts.now, datetime.fromtimestamp(entry.seconds, facts.now.tzinfo))
             told = f"approved by {entry.by.name}{since} ({entry.by.said_by})"
             return Verdict(name, True, told, who, kind=gate.kind)
-    return Verdict(name, False, "nobody approved it yet", who, _approve(target), gate.kind)
+    return Verdict(name, False, "not approved yet", who, _approve(target), gate.kind)
 
 
 def _approve(target: Environment) -> str:
@@ -210,26 +210,31 @@ def _notebook(name: str, gate: Gate, source: Environment, facts: Facts) -> Verdi
     found = (facts.notebooks or {}).get(gate.value)
     where = f"NotebookValidationJob/{gate.value} in {source.namespace}"
     if found is None:
-        return Verdict(name, False, f"there is no {where}", next=f"add that job to {source.path}", kind=gate.kind)
+        return Verdict(name, False, f"{where} not found", next=f"add that job to {source.path}", kind=gate.kind)
     again = f"argosy notebook trigger {gate.value} -n {source.namespace}"
     if found.phase != "Succeeded":
-        told = f"{where} is {found.phase or 'not run yet'}" + (f": {found.message}" if found.message else "")
+        told = f"{where} {f'is {found.phase}' if found.phase else 'has not run yet'}" + (
+            f": {found.message}" if found.message else ""
+        )
         return Verdict(name, False, told, next=again, kind=gate.kind)
     if found.ended is None or (facts.released and found.ended < facts.released):
-        told = f"{where} succeeded before this release was made"
+        told = f"{where} succeeded before this release was committed"
         return Verdict(name, False, told, next=again, kind=gate.kind)
     return Verdict(name, True, f"succeeded{_ago(facts.now, found.ended)}", kind=gate.kind)
 
 
 def _not_running(name: str, gate: Gate, source: Environment, standing: Standing) -> Verdict | None:
-    """What an environment runs vouches for that alone, and not for what it ran before or shall run."""
+    """Return a closed gate unless the source runs the release: its health proves nothing about other releases."""
     app = source.application
     if standing.runs is None:
-        told, advice = f"{app} runs {standing.revision[:7] or 'nothing'}, which this clone does not know", "git pull"
+        told, advice = f"{app} runs {standing.revision[:7] or 'nothing'}, which is not in this clone", "git pull"
     elif standing.is_past:
-        told, advice = f"{app} runs something else by now", f"argosy promote plan --to ENV, for what {source.name} has"
+        told, advice = (
+            f"{app} runs a different release now",
+            f"argosy promote plan --to ENV, for the release in {source.name}",
+        )
     elif not standing.runs and standing.is_unpushed:
-        told, advice = f"{app} does not run this release: it is not pushed", f"git push; then: argosy app sync {app}"
+        told, advice = f"{app} does not run this release: not pushed yet", f"git push; then: argosy app sync {app}"
     elif not standing.runs:
         told, advice = f"{app} does not run this release yet", f"argosy app sync {app}"
     else:
@@ -244,7 +249,7 @@ def _lasting(name: str, gate: Gate, source: Environment, standing: Standing, fac
         return Verdict(name, False, why, next=advice, kind=gate.kind)
 
     if standing.sync != "Synced":
-        return closed(f"{app} is {standing.sync}: not all that is promoted runs there", f"argosy app diff {app}")
+        return closed(f"{app} is {standing.sync}: the release is not fully deployed", f"argosy app diff {app}")
     if standing.health != "Healthy":
         return closed(f"{app} is {standing.health}", f"argosy app get {app}")
     begin = standing.since
@@ -254,10 +259,10 @@ def _lasting(name: str, gate: Gate, source: Environment, standing: Standing, fac
         times = [each for each in (standing.since, standing.deployed) if each]
         begin = max(times) if standing.deployed else None
     if begin is None:
-        return closed(f"{app} is Healthy, but does not tell since when") if needed else _healthy(name, gate, app, "")
+        return closed(f"{app} is Healthy, but reports no start time") if needed else _healthy(name, gate, app, "")
     lasted = (facts.now - begin).total_seconds()
     if lasted < -AHEAD:
-        return closed(f"the clock of this machine is {spoken(-lasted)} behind the cluster's", "set the clock")
+        return closed(f"this machine's clock is {spoken(-lasted)} behind the cluster's", "set the clock")
     if lasted < needed:
         left = f"{spoken(math.ceil(needed - max(lasted, 0)))} to go"
         return closed(f"{app} is Healthy for {spoken(max(lasted, 0))}, {left}", WAIT)
@@ -273,7 +278,7 @@ def duration(text: str) -> float:
 
 
 def spoken(seconds: float) -> str:
-    """The largest unit that tells enough: 45s, 12m, 3h, 9d."""
+    """Format with one unit: 45s, 12m, 3h, 9d."""
     for unit, size in reversed(_UNITS.items()):
         if seconds >= size * (1 if unit in "smd" else 2) or unit == "s":
             return f"{int(seconds // size)}{unit}"

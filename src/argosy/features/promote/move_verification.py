@@ -1,6 +1,7 @@
-"""Whether a promotion does what it says. In: moves, and the target before and after. Out: what is wrong, in words.
+"""Verifies that edited files render to exactly the planned changes.
 
-Never: a value that looks like a secret.
+In: moves, and the target's contents before and after. Out: a description of the first problem. Never: shows a value
+that looks like a secret.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from argosy.gitops.analysis.object_changes import HASH
 
 
 def unproven(moves: Sequence[Move], before: Contents, after: Contents) -> str:
-    """What did not come out as it should; empty where all did, and nothing else changed."""
+    """Describe the first missing or unplanned change; empty if all planned changes and no others were made."""
     named = {id(each): at for at, each in before.fields.items()}  # an object may have another name in the source
     wanted = {_plain(named.get(id(move.here), move.at)): move.after for move in moves}
     then = {_plain(at): each.value for at, each in before.fields.items()}
@@ -39,6 +40,5 @@ def _plain(at: At) -> tuple[str, str]:
 
 
 def _is_hashed(old: Any, new: Any) -> bool:
-    """A name that only got another hash behind it."""
+    """True if the two names differ only in their generated hash suffix."""
     return isinstance(old, str) and isinstance(new, str) and HASH.sub("", old) == HASH.sub("", new)
-

@@ -1,7 +1,7 @@
-"""What a promotion would change: what moves, and what stays the environment's own.
+"""Computes the changes of a promotion: fields that move, and differences that stay.
 
-In: the contents of two environments, and those of the source when it was promoted last. Out: Moving. Never: moves a
-field that only one environment means.
+In: the contents of two environments, and the source's contents at the last promotion. Out: PromotionChanges.
+Never: moves a field that belongs to one environment only.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ class Move:
     kind: Kind
     before: Any
     after: Any
-    here: Field | None  # the field of the target; None where it does not have it yet
-    there: Field  # that of the source
+    here: Field | None  # None if the target does not have the field yet
+    there: Field
 
     @property
     def owner(self) -> str:
-        """The object as the target calls it: what people find in the cluster."""
+        """Kind and name of the object in the target, as in the cluster."""
         return f"{self.here.key.kind}/{self.here.key.name}" if self.here else str(self.at.owner)
 
 
 @dataclass(frozen=True)
 class Stay:
-    """A difference that is left as it is."""
+    """A difference between source and target that a promotion keeps."""
 
     at: At
     source: Any
     target: Any
-    why: str = ""  # where somebody may have meant it otherwise
+    why: str = ""  # set if the difference may be unintended
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Moving:
 
 
 def moving(source: Contents, target: Contents, was: Contents | None = None) -> Moving:
-    """`was` is the source when the target got from it what it has; None where that is not known."""
+    """Compare source and target; `promoted_contents` is the source at the last promotion, None if unknown."""
     target = match_owners(source, target)
     moves, stays = list[Move](), list[Stay]()
     for at, there in source.fields.items():
@@ -79,7 +79,7 @@ def _order(move: Move) -> tuple[int, At]:
 
 
 def _decided(at: At, there: Field, here: Field | None, was: Contents | None) -> tuple[Any, str]:
-    """The value that the target is to get, else None and why somebody should look."""
+    """Return the new value of the target's field, or None and the reason why a human should look at it."""
     if there.kind in (Kind.IMAGE, Kind.MODEL) and here is not None:
         after = _carried(str(there.value), str(here.value), there.kind)
         if after is None:
@@ -92,15 +92,15 @@ def _decided(at: At, there: Field, here: Field | None, was: Contents | None) -> 
     known = was.fields.get(at)
     old = known.value if known else None
     if old == there.value:
-        return None, ""  # it differed when the target was promoted, and was meant to
+        return None, ""  # it already differed at the last promotion, so the difference is intended
     now = here.value if here else None
-    return (there.value, "") if now == old else (None, "changed here and there")
+    return (there.value, "") if now == old else (None, "changed in both")
 
 
 def _carried(source: str, target: str, kind: Kind) -> str | None:
-    """The version of the source at the place of the target: each environment may have a registry or bucket of its own.
+    """Put the source's version on the target's address, because environments may use different registries or buckets.
 
-    None where the two are no versions of one thing.
+    None if the two addresses are not versions of the same artifact.
     """
     if kind is Kind.IMAGE or source.startswith(_SCHEMES_OF_IMAGES):
         (name, version), (own, _) = parted(source), parted(target)
@@ -112,13 +112,13 @@ def _carried(source: str, target: str, kind: Kind) -> str | None:
     if scheme != own_scheme:
         return None
     if scheme in _SCHEMES_OF_HUBS:
-        return source  # what is before the slash belongs to the model's name
+        return source  # the first path segment is part of the model's name
     place, slash, path = rest.partition("/")
     return f"{scheme}://{own_rest.partition('/')[0]}{slash}{path}" if place else source
 
 
 def parted(image: str) -> tuple[str, str]:
-    """`host:5000/a/b`, and `:tag`, `@digest` or both."""
+    """Split an image into `host:5000/a/b` and its version: `:tag`, `@digest` or both."""
     name, at, digest = image.partition("@")
     slash = name.rfind("/")
     colon = name.find(":", slash + 1)
@@ -131,7 +131,7 @@ def _last(name: str) -> str:
 
 
 def match_owners(source: Contents, target: Contents) -> Contents:
-    """The only object of a kind on both sides is the same, whatever it is called; of several, nobody can tell."""
+    """Treat the only object of a kind on each side as the same object, even if the names differ."""
     renamed = {}
     for owner in target.owners - source.owners:
         partners, rivals = ([each for each in side.owners if each[:2] == owner[:2]] for side in (source, target))
@@ -143,7 +143,7 @@ def match_owners(source: Contents, target: Contents) -> Contents:
 
 
 def name_of(at: At) -> str:
-    """What people call a field: its last name; of a variable, that of the variable."""
+    """Return the last name of a field path; for an environment variable its name."""
     steps = steps_of(at.path)
     if not steps:
         return at.path
@@ -152,12 +152,12 @@ def name_of(at: At) -> str:
 
 
 def shown(at: At, value: Any) -> Any:
-    """What may be told of a value, in a plan or in a commit: a variable may hold a secret."""
+    """Mask values that look like secrets, for plans and commit messages."""
     return masked(name_of(at), value)
 
 
 def told(stays: tuple[Stay, ...]) -> Iterator[tuple[str, str]]:
-    """What stays, in few words: what it is, and the target's value. Names and annotations are not worth a word."""
+    """Yield a short label and the target's value of each kept difference, without names and annotations."""
     for stay in stays:
         path = stay.at.path
         last = path.rpartition(".")[2]
@@ -174,7 +174,7 @@ def told(stays: tuple[Stay, ...]) -> Iterator[tuple[str, str]]:
 
 
 def _short(value: Any, other: Any) -> str:
-    """Of a list only what the other side does not have."""
+    """Shorten to 40 characters; of a list, keep only the items that the other side lacks."""
     if isinstance(value, list):
         own = [each for each in value if not isinstance(other, list) or each not in other]
         value = " ".join(map(str, own or value))

@@ -1,6 +1,6 @@
-"""What brings an environment to what Git says of it.
+"""Finds the next step that brings an environment to the state in Git.
 
-In: its standing, and what runs there. Out: what to type, and in a word. Never: a step that leads nowhere.
+In: the environment's state and its deployed release. Out: NextStep. Never: a step that changes nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from argosy.gitops.delivery_file.values import Environment, Sync
 
 @dataclass(frozen=True)
 class Running:
-    """What was deployed last; without a revision, nothing was. Without a release, this clone cannot tell."""
+    """The revision deployed last, empty if none was, and its release, None if this clone lacks the revision."""
 
     revision: str = ""
     release: Release | None = None
@@ -34,7 +34,7 @@ class Step:
 def step(
     environment: Environment, standing: Standing | None, running: Running | None, release: Release, *, is_unpushed: bool
 ) -> Step | None:
-    """None where it runs what Git says, where nobody knows what it runs, and where somebody holds it as it is."""
+    """Return None if the environment is up to date, its state is unknown, or it is held."""
     if standing is None or running is None or standing.hold:
         return None
     is_there = running.release is not None and running.release.commit == release.commit
@@ -42,7 +42,7 @@ def step(
         return None
     app = environment.application
     if standing.back:
-        return Step("rolled back: mend it in Git", f"argosy app diff {app}")
+        return Step("rolled back: fix it in Git", f"argosy app diff {app}")
     if running.revision and running.release is None:
         return Step("pull", "git pull")
     word = "wait" if environment.sync == Sync.AUTO else "sync"

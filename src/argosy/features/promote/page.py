@@ -1,7 +1,7 @@
-"""`/environments`: what each environment has, what would come next, and what is in the way; and what is done about it.
+"""Serves `/environments`: releases, pending promotions and gates, with actions to promote, approve and hold.
 
-In: a request. Out: a board, a plan to confirm, a commit. Never: an environment whose Application the caller may not
-see; a promotion that was not planned anew; the name of whoever runs the server in place of who asked.
+In: a request. Out: a board, a plan to confirm, a commit. Never: shows an environment whose Application the caller may
+not see; promotes without planning again; commits in the name of the server's user instead of the caller.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NEEDS: Final = {"promote": "promote", "approve": "approve", "reject": "approve",
 SAID: Final = {
     "promote": "promoted", "approve": "approved", "reject": "rejected", "hold": "env-held", "resume": "env-resumed",
 }  # fmt: skip
-OWNER: Final = "system:masters"  # k8s: what whoever started a demo is in its cluster
+OWNER: Final = "system:masters"  # k8s: the group of the user who started the demo
 MOST_REASON: Final = 500
 
 
@@ -64,7 +64,7 @@ def _state(found: Board | None) -> str:
 
 
 async def environment(asked: Asked) -> Found | None:
-    """By `{env}`; the subject is its name, its thing that of its Application. `{deed}` says which action is meant."""
+    """Find the environment `{env}`, with the RBAC object of its Application and the permission for action `{deed}`."""
     deed = asked.values.get("deed", "")
     if deed and (deed not in DEEDS or not can_write(asked)):
         return None
@@ -82,7 +82,7 @@ async def environment(asked: Asked) -> Found | None:
 
 
 async def plan_page(asked: Asked) -> Page:
-    """What would happen, to be confirmed."""
+    """Show the plan of a promotion, for confirmation."""
     plan = await with_session(asked, lambda opened: plan_view(opened.plan(Planned(asked.subject))))
     return Page(
         "promote/promotion.html",
@@ -128,9 +128,13 @@ def path_of(asked: Asked, application: str) -> str:
 
 
 ROUTES = (
-    Route("GET", "/environments", Filtered("applications", "get"), page, "Environments, as a page."),
+    Route("GET", "/environments", Filtered("applications", "get"), page, "Show the environments page."),
     Route(
-        "GET", "/environments/{env}/promote", May("applications", "get", environment), plan_page, "A plan to confirm."
+        "GET",
+        "/environments/{env}/promote",
+        May("applications", "get", environment),
+        plan_page,
+        "Show a promotion plan.",
     ),
     Route(
         "POST", "/environments/{env}/{deed}", May("applications", ACTION, environment), done, "Promote, approve, hold."

@@ -1,6 +1,7 @@
-"""What a promotion would do, and whether it may.
+"""Plans a promotion: the release, the file edits and the gate results.
 
-In: a survey, what a cluster says, what was typed. Out: Plan. Never: writes; claims what was not rendered again.
+In: a RepositorySnapshot, the cluster's state, a PromotionRequest. Out: PromotionPlan. Never: writes; plans file edits
+without rendering them.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from argosy.kube.objects import Manifest
 
 @dataclass(frozen=True)
 class Asked:
-    """What was typed."""
+    """The arguments of a promotion."""
 
     target: str
     release: str = ""
@@ -55,15 +56,15 @@ class Plan:
     source: Environment
     target: Environment
     release: Release
-    over: Release  # what the target has now
+    over: Release  # the current release of the target
     moving: Moving
-    files: dict[str, bytes]  # as they would be
+    files: dict[str, bytes]  # edited files with their new content
     verdicts: tuple[Verdict, ...]
     asked: Asked
-    is_back: bool = False  # a release that the target had before
-    afterwards: tuple[str, ...] = ()  # what the environments behind the target ask for
-    prefix: str = ""  # of names in the target
-    commits: int = 0  # of the source's files since what the target has
+    is_back: bool = False  # the target had this release before
+    afterwards: tuple[str, ...] = ()  # gates of the environments after the target
+    prefix: str = ""  # of object names in the target
+    commits: int = 0  # to the source's files since the target's release
     notes: tuple[str, ...] = field(default=())
 
     @property
@@ -78,7 +79,7 @@ class Plan:
 class Planner:
     def __init__(self, survey: Survey, answers: Answers, now: datetime | None = None) -> None:
         self.survey, self.answers = survey, answers
-        self.now = now or answers.now or datetime.now(UTC)  # a cluster's times are compared with its own clock
+        self.now = now or answers.now or datetime.now(UTC)  # compare cluster times with the cluster's clock
         self._running: dict[str, Running | None] = {}
         self._steps: dict[str, Step | None] = {}
         self._checks: dict[tuple[tuple[str, bytes], ...], tuple[bool, str]] = {}
@@ -88,7 +89,7 @@ class Planner:
         target = way.find(asked.target)
         source = way.source(target, asked.skipped)
         if asked.skipped and not asked.reason:
-            raise UserError(f"{asked.skipped[0]} is skipped only with a reason; add --reason TEXT")
+            raise UserError(f"skipping {asked.skipped[0]} requires a reason; add --reason TEXT")
         over = survey.release(target)
         release, there, is_back = self._chosen(asked, source, target)
         here = survey.view(target)
@@ -111,17 +112,17 @@ class Planner:
         )
 
     def _way(self, source: Environment, release: Release, asked: Asked) -> list[Verdict]:
-        """No environment is passed by because somebody wrote a version into a later one."""
+        """Close the gate if the source's version was committed by hand and thereby skipped the previous environment."""
         before = self.survey.way.before(source)
         if before is None or release != self.survey.release(source) or not self.survey.is_from_nowhere(source):
             return []
         why = f"{release.name} was written to {source.name} by hand, and has not been in {before.name}"
         why += f": {asked.reason}" if asked.reason else ""
-        who = "whoever says why: --reason TEXT"
+        who = "anybody who gives a reason: --reason TEXT"
         return [Verdict("way", bool(asked.reason), why, who, f"argosy promote plan --to {source.name}", "way")]
 
     def pending(self, target: Environment) -> Plan | None:
-        """What would come next; None where there is nothing."""
+        """Plan the next promotion; None if there is nothing to promote."""
         source = self.survey.way.source(target)
         if not self.survey.moving(self.survey.view(source), self.survey.view(target)).moves:
             return None
@@ -134,7 +135,7 @@ class Planner:
     # -- which release --
 
     def _chosen(self, asked: Asked, source: Environment, target: Environment) -> tuple[Release, View, bool]:
-        """The release, the contents that it has, and whether the target had it before."""
+        """Return the release, its contents, and True if the target had it before."""
         survey = self.survey
         current = survey.release(source)
         if not asked.release or self._is(current, asked.release):
@@ -159,7 +160,7 @@ class Planner:
         return repository.commit_of(typed)
 
     def _had(self, environment: Environment, typed: str) -> tuple[Release, str] | None:
-        """A release that was here once, and a commit at which it was."""
+        """Find a former release of the environment, and a commit that has it."""
         for entry in self.survey.log:
             if entry.environment != environment.name or entry.action not in BRINGS:
                 continue
@@ -177,16 +178,16 @@ class Planner:
             is_first = way.before(before) is None
             if is_known or (is_first and self._commit(typed)):
                 there = f"promote it there first: argosy promote run {typed} --to {source.name}"
-                why = f"say why not: --skip {source.name} --reason TEXT"
+                why = f"skip it: --skip {source.name} --reason TEXT"
                 told = f"{typed} has not been in {source.name}, which is before {target.name}"
                 return UserError(f"{told}; {there}, or {why}")
             before = way.before(before)
-        return UserError(f"there is no release {typed!r} in {source.name}; see which there are: argosy promote history")
+        return UserError(f"release {typed!r} not found in {source.name}; list releases: argosy promote history")
 
     def previous(self, target: Environment) -> str:
-        """The release that the environment had before the one that it has; as a name to plan with."""
+        """Return the commit of the environment's previous release."""
         if not target.after:
-            message = f"{target.name} is the first environment: what it has comes from commits, not from a promotion"
+            message = f"{target.name} is the first environment: it gets releases from commits, not from promotions"
             raise UserError(f"{message}; use git revert, or argosy app rollback {target.application}")
         now = self.survey.release(target)
         if now.is_by_hand and (brought := last(self.survey.log, target.name, *BRINGS)) and brought.release:
@@ -195,13 +196,13 @@ class Planner:
             is_it = entry.environment == target.name and entry.action is Action.PROMOTE and entry.over
             if is_it and entry.release and entry.release.commit == now.commit and entry.over:
                 return entry.over.commit
-        message = f"no promotion has brought {now.name} to {target.name}, so what was there before is not known"
-        raise UserError(f"{message}; name a release: argosy promote run RELEASE --to {target.name}, or use git revert")
+        message = f"{now.name} was not promoted to {target.name}, so its previous release is unknown"
+        raise UserError(f"{message}; choose one: argosy promote run RELEASE --to {target.name}, or use git revert")
 
     # -- what is written --
 
     def _written(self, moved: Moving, there: View, here: View) -> tuple[dict[str, bytes], str]:
-        """The files as they would be, proven; or why they cannot be written."""
+        """Return the edited files, verified by rendering them; or the reason why they cannot be edited."""
         if not moved.moves:
             return {}, ""
         try:
@@ -212,14 +213,14 @@ class Planner:
         except UserError as error:
             return {}, str(error)
         if wrong := unproven(moved.moves, here.contents, after.contents):
-            told = f"with the new values, {here.environment.name} would not be as it should: {wrong}"
-            return {}, f"{writer.path or writer.folder}: {told}; set them by hand, and commit them"
+            told = f"the edited files of {here.environment.name} do not render as planned: {wrong}"
+            return {}, f"{writer.path or writer.folder}: {told}; edit them by hand, and commit them"
         return files, ""
 
     # -- facts --
 
     def _check(self, files: dict[str, bytes]) -> tuple[bool, str]:
-        """Two environments that wait for the same files are checked once."""
+        """Check the edited files; equal edits are checked once."""
         key = tuple(sorted(files.items()))
         if key not in self._checks:
             self._checks[key] = checked(self.survey, files)
@@ -231,8 +232,8 @@ class Planner:
         why = answers.why
         if there is None and not why:
             is_other = answers.apps.get(source.name) is not None
-            why = f"there is no Application {source.application}"
-            why = f"the cluster's {source.application} deploys another folder than {source.path}" if is_other else why
+            why = f"Application {source.application} not found"
+            why = f"Application {source.application} does not deploy {source.path}" if is_other else why
         notebooks = {name: ran for (place, name), ran in answers.notebooks.items() if place == source.name}
         released = datetime.fromtimestamp(survey.repository.seconds(release.commit), UTC)
         unseen = survey.unseen(target)
@@ -241,7 +242,7 @@ class Planner:
     def standing(self, environment: Environment, release: Release | None = None) -> Standing | None:
         app = self.answers.apps.get(environment.name)
         if app is None or environment.path not in _paths(app):
-            return None  # of that name, but of another repository
+            return None  # an Application of the same name for another path or repository
         status: Manifest = app.get("status") or {}
         health, sync = status.get("health") or {}, status.get("sync") or {}
         state = status.get("operationState") or {}
@@ -270,7 +271,7 @@ class Planner:
         return self.survey.repository.is_unpushed(self._since(environment, release))
 
     def running(self, environment: Environment) -> Running | None:
-        """What was deployed last, as a release; None where no cluster tells."""
+        """Return the release deployed last; None if there is no cluster data."""
         if environment.name not in self._running:
             self._running[environment.name] = self._found_running(environment)
         return self._running[environment.name]
@@ -284,10 +285,10 @@ class Planner:
         try:
             return Running(standing.revision, self.survey.release(environment, standing.revision))
         except ArgosyError:
-            return Running(standing.revision)  # as it was then it cannot be built any more
+            return Running(standing.revision)  # that old revision cannot be rendered any more
 
     def step(self, environment: Environment) -> Step | None:
-        """What brings it to what Git says, where something does."""
+        """Return the step that brings the environment to the state in Git; None if none is needed."""
         if environment.name not in self._steps:
             self._steps[environment.name] = self._step(environment)
         return self._steps[environment.name]
@@ -297,27 +298,27 @@ class Planner:
         running = self.running(environment)
         asked = partial(step, environment, standing, running, survey.release(environment))
         if asked(is_unpushed=False) is None:
-            return None  # most need none, and git need not be asked
+            return None  # the common case, without a Git call
         newest = survey.repository.last_change(survey.head, survey.view(environment).inputs)
         return asked(is_unpushed=survey.repository.is_unpushed(newest))
 
     def holds(self, environment: Environment) -> list[Verdict]:
-        """What keeps everything away from it, also while nothing waits."""
+        """List the holds of an environment, even if no promotion is pending."""
         return holds(environment, Facts(self.now, self.survey.log, target=self.standing(environment)))
 
     def _runs(self, environment: Environment, release: Release, revision: str) -> bool | None:
-        """Whether what was synced holds the release: for one that was promoted, the commit that brought it."""
+        """True if the synced revision contains the release, or for a promoted release its promotion commit."""
         if not revision:
             return False
         return self.survey.repository.contains(revision, self._since(environment, release))
 
     def _since(self, environment: Environment, release: Release) -> str:
-        """The commit from which on the environment had it."""
+        """Return the first commit at which the environment has the release."""
         had = self._had(environment, release.commit)
         return had[1] if had else release.commit
 
     def _is_as_then(self, environment: Environment, release: Release | None, revision: str) -> bool:
-        """Whether a later commit still has all of the release that is meant to travel."""
+        """True if a later revision still has all promoted fields of the release."""
         assert release is not None
         survey, since = self.survey, self._since(environment, release)
         if not survey.repository.count(since, revision, survey.view(environment).inputs):
@@ -333,23 +334,24 @@ class Planner:
 
     def _notes(self, moved: Moving, there: View, here: View, files: dict[str, bytes], over: Release) -> list[str]:
         name, path = there.environment.name, here.environment.path
-        notes = [f"{owner} is only in {name}: add it to {path} by hand" for owner in moved.missing]
+        notes = [f"{owner} exists only in {name}: add it to {path} by hand" for owner in moved.missing]
         for stay in moved.doubts:
             told = f"{stay.at.owner} {stay.at.path} differs and stays ({stay.why})"
-            notes.append(f"{told}: {shown(stay.at, stay.source)!r} there, {shown(stay.at, stay.target)!r} here")
+            values = f"{shown(stay.at, stay.source)!r} in the source, {shown(stay.at, stay.target)!r} in the target"
+            notes.append(f"{told}: {values}")
         if over.is_by_hand:
             notes.append(f"{here.environment.name} was changed after its last promotion, by {over.commit[:7]}")
         inputs = [*there.inputs, *here.inputs]
         if dirty := self.survey.repository.dirty(inputs):
-            notes.append(f"not committed, so not looked at: {', '.join(dirty[:3])}{', …' if len(dirty) > 3 else ''}")
+            notes.append(f"ignored, because not committed: {', '.join(dirty[:3])}{', …' if len(dirty) > 3 else ''}")
         return notes
 
 
 def find_deployed_revision(status: Manifest) -> str:
-    """The revision that runs: that of the last successful sync, or a later one that needed no sync.
+    """Return the deployed revision: that of the last successful sync, or a later one that needed no sync.
 
-    An Application is Synced as soon as all objects of a revision are applied, also where its sync failed afterwards: a
-    notebook or a hook did not succeed. Such a revision did not run.
+    An Application is Synced once all objects of a revision are applied, even if the sync then failed because a
+    notebook or a hook failed. Such a revision does not count as deployed.
     """
     sync, state = status.get("sync") or {}, status.get("operationState") or {}
     history = [each for each in status.get("history") or () if isinstance(each, dict)]
@@ -373,13 +375,13 @@ def _ref(app: Manifest) -> str:
 
 
 def _backwards(way: Way, target: Environment, facts: Facts) -> list[Verdict]:
-    """What was there before may come back at once: but no broken files, nor what is held or was itself taken back."""
+    """A rollback needs no gates but the check; holds and releases that were rolled back themselves still block it."""
     assert facts.check is not None
     is_green, told = facts.check()
     advice = "" if is_green else "argosy check"
     return [
         *kept_away(target, facts),
         *approvals_again(way, target, facts),
-        Verdict("was here", True, "this environment had it before", kind="back"),
+        Verdict("was here", True, "this environment had the release before", kind="back"),
         Verdict("check", is_green, told, next=advice, kind="check"),
     ]

@@ -1,6 +1,6 @@
-"""What was promoted, approved and held, as the log of the branch tells it.
+"""Reads and writes the promotion log: promotions, approvals and holds as trailers of commit messages.
 
-In: commit messages. Out: entries, the newest first; and messages to write. Never: another memory than Git's.
+In: commit messages. Out: entries, newest first, and messages to commit. Never: stores anything outside Git.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from argosy.features.promote.releases import Release
 
 TRAILER: Final = re.compile(r"^[ \t]*Argosy-([A-Z][A-Za-z-]*): (.*?)[ \t\r]*$", re.MULTILINE)
 FIRST: Final = "Action"
-MARK: Final = f"Argosy-{FIRST}: "  # what tells our commits from all others
+MARK: Final = f"Argosy-{FIRST}: "  # present in every commit of the promotion log
 _BY: Final = re.compile(r"(?P<name>.*?) \((?P<known_by>git|cluster|page)(?:; groups: (?P<groups>.*))?\)")
 
 
@@ -33,7 +33,7 @@ BRINGS: Final = (Action.PROMOTE, Action.ROLLBACK)
 
 @dataclass(frozen=True)
 class By:
-    """Who did it: as a cluster or the page knew them when they did, or as Git was told. The log itself proves none."""
+    """The user of an entry, authenticated by the cluster or the page, or only configured in Git (no proof)."""
 
     name: str
     known_by: str = "git"
@@ -41,7 +41,7 @@ class By:
 
     def __str__(self) -> str:
         groups = f"; groups: {', '.join(self.groups)}" if self.groups else ""
-        name = self.name.replace("(", "[").replace(")", "]")  # what is in brackets is ours to say
+        name = self.name.replace("(", "[").replace(")", "]")  # parentheses are reserved for the suffix below
         return f"{name} ({self.known_by}{groups})"
 
     @property
@@ -58,18 +58,18 @@ class Entry:
     environment: str
     by: By
     release: Release | None = None
-    source: str = ""  # the environment that it came from
-    over: Release | None = None  # what a rollback took back
+    source: str = ""  # the environment that the release came from
+    over: Release | None = None  # the release that this one replaced
     reason: str = ""
     skipped: tuple[str, ...] = ()
     role: str = ""
     gates: tuple[str, ...] = ()
-    commit: str = ""  # of the entry itself
-    seconds: int = 0  # when, since 1970
+    commit: str = ""  # the commit that holds this entry
+    seconds: int = 0  # commit time
 
 
 def entries(commits: Iterable[tuple[str, int, str]]) -> list[Entry]:
-    """From commits as (id, seconds, message), in their order; a squashed one may hold several."""
+    """Read entries from commits as (id, seconds, message), in their order; a squashed commit may hold several."""
     return [entry for commit, seconds, message in commits for entry in _read(commit, seconds, message)]
 
 
@@ -90,7 +90,7 @@ def _entry(said: dict[str, list[str]], commit: str, seconds: int) -> Entry | Non
         return said.get(name, [""])[0]
 
     if one(FIRST) not in list(Action) or not one("Environment"):
-        return None  # of a later version, or written by hand: nothing is made of it
+        return None  # written by a later version or by hand: ignored
     return Entry(
         Action(one(FIRST)),
         one("Environment"),
@@ -121,7 +121,7 @@ def _by(text: str) -> By:
 
 
 def message(entry: Entry, subject: str, body: Sequence[str] = ()) -> str:
-    """For people above, for the next reading below."""
+    """Build a commit message: text for people, then the trailers."""
     trailers = [
         (FIRST, entry.action),
         ("Environment", entry.environment),
@@ -144,7 +144,7 @@ def _written(release: Release | None) -> str:
 
 
 def _line(text: str) -> str:
-    """A trailer ends with its line: what comes from people must not begin another."""
+    """Join lines, so that user input cannot start another trailer."""
     return " ".join(text.split())
 
 

@@ -1,7 +1,7 @@
-"""What an environment runs, field by field, in words that do not depend on the environment.
+"""Reads rendered manifests into fields with addresses that are the same in every environment.
 
-In: rendered manifests, and how the environment decorates names. Out: fields by object and place, each of a kind.
-Never: a value of a Secret; compares anything.
+In: rendered manifests, and the environment's name prefix and suffix. Out: EnvironmentContents: classified fields by
+object and path. Never: keeps a value of a Secret; compares anything.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Kind(StrEnum):
     IMAGE = "image"
     MODEL = "model"
     PARAMETER = "parameter"
-    OWN = "own"  # the environment's alone: size, names, addresses
+    OWN = "own"  # specific to the environment: size, names, addresses
 
 
 VERSIONS: Final = (Kind.IMAGE, Kind.MODEL)
@@ -36,7 +36,7 @@ TRAVELS: Final = (*VERSIONS, Kind.PARAMETER)
 
 
 class Owner(NamedTuple):
-    """An object, by the name that it has before an environment decorates it."""
+    """An object by kind and by its name without the environment's prefix and suffix."""
 
     group: str
     kind: str
@@ -47,7 +47,7 @@ class Owner(NamedTuple):
 
 
 class At(NamedTuple):
-    """A field of an object; elements of lists are named where they have a name: `spec.containers[web].image`."""
+    """A field of an object; list elements are addressed by name if they have one: `spec.containers[web].image`."""
 
     owner: Owner
     path: str
@@ -56,7 +56,7 @@ class At(NamedTuple):
 @dataclass(frozen=True)
 class Field:
     value: Any
-    pointer: str  # where it is in this very manifest
+    pointer: str  # JSON pointer in this manifest
     kind: Kind
     key: ResourceKey
 
@@ -76,11 +76,11 @@ _PLAIN: Final = Decoration()
 
 @dataclass(frozen=True)
 class Release:
-    """What may be promoted: the state of an environment at a commit."""
+    """The state of an environment at a commit; the unit of promotion."""
 
     name: str  # r42
     commit: str
-    is_by_hand: bool = False  # what the environment has was changed after its last promotion
+    is_by_hand: bool = False  # committed after the last promotion, without a promotion
 
     def __str__(self) -> str:
         return f"{self.name} ({self.commit[:7]})"
@@ -131,7 +131,7 @@ def _shown(name: str) -> str:
 
 
 def kind_of(kind: str, path: str) -> Kind:
-    """By the field alone, so that it is the same in every environment."""
+    """Classify by kind and path only, so that the result is the same in every environment."""
     if kind == "ConfigMap":
         return Kind.PARAMETER if path.startswith(("data.", "binaryData.")) else Kind.OWN
     if path.startswith("metadata."):
@@ -149,11 +149,11 @@ def kind_of(kind: str, path: str) -> Kind:
 
 class Step(NamedTuple):
     name: str
-    element: str | None = None  # the name or the place of an element of the list
+    element: str | None = None  # name or index of a list element
 
 
 def steps_of(path: str) -> list[Step]:
-    """The way that a path tells, the other way round than it was written."""
+    """Parse a field path into its steps."""
     found = []
     for quoted, plain, element in _STEP.findall(path):
         found.append(Step(quoted or plain, element[1:-1] if element else None))

@@ -1,6 +1,7 @@
-"""`argosy check`, on a repository as it would be. In: a survey and files. Out: whether it is green, and a sentence.
+"""Runs `argosy check` on a repository as it would be after a promotion, and caches the result by content.
 
-Never: a file outside of a folder of its own, which goes with the answer; a cache, by what was checked.
+In: a RepositorySnapshot and the edited files. Out: (passed, message).
+Never: writes outside its own scratch folder and cache.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from argosy.gitops.application.file_tree import Tree
 from argosy.gitops.workspace.checkouts import cache_folder
 from argosy.isolation.scratch_folders import scratch_folder
 
-FRESH: Final = 600.0  # seconds that an answer is kept: remote bases may change
-MOST_BYTES: Final = 64 << 20  # of a repository that is checked; what is larger than a file of YAML is left out
+FRESH: Final = 600.0  # remote bases may change
+MOST_BYTES: Final = 64 << 20  # of a checked repository, without files larger than _MAX_FILE_BYTES
 _LARGEST: Final = 1 << 20
 
 
 def checked(survey: Survey, files: Mapping[str, bytes]) -> tuple[bool, str]:
-    """The same files, held against the same rules a moment ago, need not be checked again."""
+    """Return the cached result if the same files were checked with the same rules recently."""
     kept = _kept(survey.repository.git("rev-parse", f"{survey.head}^{{tree}}"), files)
     with contextlib.suppress(OSError, ValueError):
         if _is_fresh(kept):
@@ -48,12 +49,12 @@ def checked(survey: Survey, files: Mapping[str, bytes]) -> tuple[bool, str]:
 
 
 def _is_fresh(kept: Path) -> bool:
-    """False for a file from the future: the clock was set back, and it would be kept until the clock has caught up."""
+    """False also for an mtime in the future: after the clock was set back, the file would stay fresh too long."""
     return 0 <= time.time() - kept.stat().st_mtime < FRESH
 
 
 def _kept(tree: str, files: Mapping[str, bytes]) -> Path:
-    """By the content, and by the rules as they are."""
+    """The file name is a digest of the content and of the installed rules."""
     rules = Path(str(files_of("argosy.gitops.analysis") / "rules"))
     newest = max((each.stat().st_mtime_ns for each in rules.glob("*.py")), default=0)
     digest = hashlib.sha256(f"{__version__} {newest} {tree}".encode())
@@ -70,11 +71,11 @@ def _checked(survey: Survey, files: Mapping[str, bytes]) -> tuple[bool, str]:
         folder = str(scratch / "tree")
         os.mkdir(folder)
         if not _export(survey.tree, files, Path(folder)):
-            return False, f"cannot be judged: the repository has more than {MOST_BYTES >> 20} MiB of files"
+            return False, f"unknown: the repository has more than {MOST_BYTES >> 20} MiB of files"
         try:
             found = check([folder], manner=Manner(boundary=os.path.realpath(folder)), talk=lambda _: None)
         except ArgosyError as error:
-            return False, f"cannot be judged: {error}".replace(f"{folder}/", "")
+            return False, f"unknown: {error}".replace(f"{folder}/", "")
         bad = [each for each in found.findings if each.severity.weight >= Severity.WARNING.weight]
         if not bad:
             return True, f"no errors, no warnings in {found.objects} objects"
@@ -84,7 +85,7 @@ def _checked(survey: Survey, files: Mapping[str, bytes]) -> tuple[bool, str]:
 
 
 def _export(tree: Tree, files: Mapping[str, bytes], folder: Path) -> bool:
-    """Whether all of it could be written: of a part, nobody can say that it is sound."""
+    """Write the tree to a folder. False if it is too large: checking only a part of it proves nothing."""
     left = MOST_BYTES
     for path, content in _contents(tree, files):
         if len(content) > _LARGEST:

@@ -1,6 +1,7 @@
-"""Promotions, approvals and holds that somebody asks for by name: each planned anew, under the repository's lock.
+"""Runs actions requested on the page (promote, approve, hold): plans again and commits, under the repository's lock.
 
-In: a session, who asks, what is asked. Out: Done. Never: what a plan does not allow; on behalf of whoever runs this.
+In: a session, the actor, the action. Out: PromotionCommit. Never: does what the plan does not allow; acts in the name
+of the server's user.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ DEEDS = ("promote", "approve", "reject", "hold", "resume")
 
 
 def do(session: Session, deed: str, target: str, by: By, *, commit: str = "", reason: str = "") -> Done:
-    """`commit` is the release that somebody saw: another one may be there by now, and then nothing is done."""
+    """Run an action. `commit` is the release that the caller saw; raises UserError if another release is next now."""
     if deed not in DEEDS:
-        raise UserError(f"there is no {deed!r}; choose one of {', '.join(DEEDS)}")
+        raise UserError(f"unknown action {deed!r}; choose one of {', '.join(DEEDS)}")
     with session.survey.repository.alone():
         session.again()
         if problems := [each.why for each in stale(session.survey.clone)]:
-            raise UserError(f"this clone is behind: {problems[0]}; fetch first: git pull")
+            raise UserError(f"this clone is out of date: {problems[0]}; update it: git pull")
         done = _done(session, deed, target, by, commit, reason)
     session.seen(session.environment(target))
     return done
@@ -34,7 +35,7 @@ def _done(session: Session, deed: str, target: str, by: By, commit: str, reason:
         return (hold if deed == "hold" else resume)(session.survey, environment, by, reason)
     plan = session.plan(Asked(environment.name, reason=reason))
     if commit and plan.release.commit != commit:
-        raise UserError(f"{target}: another release comes next by now, {plan.release}; look at it again")
+        raise UserError(f"{target}: the next release has changed to {plan.release}; reload the page")
     if deed in ("approve", "reject"):
         return answer(session.survey, environment, plan.release, by, is_yes=deed == "approve", reason=reason)
     if not plan.moving.moves:

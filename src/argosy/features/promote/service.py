@@ -1,6 +1,6 @@
-"""One command about promotions: the repository that is meant, a survey of it, and a cluster's answers.
+"""Opens a promotion session: chooses the repository, reads its environments and the cluster's state.
 
-In: what was typed. Out: Session. Never: another repository than the one that it names on stderr.
+In: command arguments. Out: PromotionSession. Never: uses another repository than the one it reports on stderr.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from argosy.gitops.delivery_file.values import Environment
 from argosy.gitops.workspace.checkouts import Talk
 from argosy.gitops.workspace.git_repository import Repository
 
-Demo = Callable[[], Path | None]  # the repository of a demo that runs here
+Demo = Callable[[], Path | None]  # returns the repository of a running demo
 
 
 @dataclass
@@ -39,13 +39,13 @@ class Session:
     opening: Opening
     is_offline: bool
     talk: Talk
-    is_read_by_engine: bool = False  # the demo's own: what is committed there is seen without a push
-    source_note: str = ""  # where the repository was read from, if that is no clone of who asks
+    is_read_by_engine: bool = False  # the demo's repository: the engine sees commits without a push
+    source_note: str = ""  # where the repository was read from, if not from the user's clone
 
     @cached_property
     def answers(self) -> Answers:
         if self.is_offline:
-            return Answers(why="no cluster was to be asked (--offline)")
+            return Answers(why="the cluster was not contacted (--offline)")
         return ask(self.opening, self.survey.way)
 
     @cached_property
@@ -57,7 +57,7 @@ class Session:
 
     @cached_property
     def waiting(self) -> dict[str, Plan | None]:
-        """For each environment after another, what would come next; None where it has everything."""
+        """The next promotion of each environment but the first; None if it is up to date."""
         found: dict[str, Plan | None] = {}
         for each in self.survey.way.environments:
             if each.after and each.name not in self.broken and each.after not in self.broken:
@@ -66,24 +66,24 @@ class Session:
 
     @property
     def advice(self) -> str:
-        """The one thing to type next: what may be promoted, what only needs a sync, then what waits."""
+        """The command to run next: an open promotion, then a sync, then a blocked promotion."""
         plans = [plan for plan in self.waiting.values() if plan]
         whole = [each for each in self.survey.way.environments if each.name not in self.broken]
         ready = (f"argosy promote plan --to {plan.target.name}" for plan in plans if plan.is_open)
-        full = (each for each in whole if not self.waiting.get(each.name))  # a promotion comes before its sync
+        full = (each for each in whole if not self.waiting.get(each.name))  # promote before syncing
         steps = (step.command for each in full if (step := self.planner.step(each)))
         waiting = (f"argosy promote plan --to {plan.target.name}" for plan in plans)
         return next(chain(ready, steps, waiting), "")
 
     @property
     def usual(self) -> str:
-        """The environment that somebody means who names none: the first that something waits for."""
+        """The target if --to is missing: the first environment with a pending promotion."""
         names = [each.name for each in self.survey.way.environments if each.after]
         return next((name for name, plan in self.waiting.items() if plan), names[0] if names else "ENV")
 
     @cached_property
     def broken(self) -> dict[str, UserError]:
-        """Environments that cannot be built, and why: the others can be looked at all the same."""
+        """Errors of environments that cannot be rendered; the others are still shown."""
         found: dict[str, UserError] = {}
         for each in self.survey.way.environments:
             try:
@@ -94,21 +94,21 @@ class Session:
 
     @cached_property
     def notes(self) -> list[str]:
-        """What of this clone is not as others see it."""
+        """Differences between this clone and its upstream, and uncommitted files."""
         survey, told = self.survey, clone_state.notes(self.survey.clone)
         views = [survey.view(each) for each in survey.way.environments if each.name not in self.broken]
         files = {survey.way.told_by, *(path for view in views for path in view.inputs)} - {BY_CONVENTION}
         if dirty := survey.repository.dirty(sorted(files)):
-            told.append(f"not committed, so not looked at: {', '.join(dirty[:3])}{', …' if len(dirty) > 3 else ''}")
+            told.append(f"ignored, because not committed: {', '.join(dirty[:3])}{', …' if len(dirty) > 3 else ''}")
         return told
 
     @cached_property
     def uncommitted_gates(self) -> list[str]:
-        """Edits of argosy.yaml that promotions do not see."""
+        """Uncommitted edits of argosy.yaml, which promotions ignore."""
         return describe_uncommitted_gates(self.survey)
 
     def again(self) -> None:
-        """Reads the repository anew: somebody may have been first while the lock was waited for."""
+        """Read the repository again if its head moved while this process waited for the lock."""
         if self.survey.repository.head() != self.survey.head:
             self.survey.close()
             self.survey = Survey(self.survey.repository, self.talk)
@@ -127,9 +127,7 @@ class Session:
 
 
 @contextmanager
-def session(
-    folder: Path | None, opening: Opening, demo: Demo, *, is_offline: bool, talk: Talk
-) -> Iterator[Session]:
+def session(folder: Path | None, opening: Opening, demo: Demo, *, is_offline: bool, talk: Talk) -> Iterator[Session]:
     repository, is_demo = _meant(folder, demo, talk)
     with session_in(repository, opening, is_offline=is_offline, talk=talk, is_read_by_engine=is_demo) as opened:
         yield opened
@@ -144,14 +142,14 @@ def session_in(
     try:
         yield opened
     finally:
-        opened.survey.close()  # whichever it has by now
+        opened.survey.close()  # reload_if_moved may have replaced it
 
 
 def _meant(folder: Path | None, demo: Demo, talk: Talk) -> tuple[Repository, bool]:
-    """The one that is named; else the one that somebody stands in, if it has environments; else the demo's."""
+    """Choose --repo, else the repository of the current folder if it has environments, else the demo's."""
     if folder is not None:
         if not folder.is_dir() or (named := Repository.open(folder)) is None:
-            raise UserError("is in no Git repository; name a folder of one", where=str(folder))
+            raise UserError("not a Git repository; use a folder of one", where=str(folder))
         return named, _is_demos(folder, demo)
     here = Repository.open(Path.cwd())
     problem: UserError | None = None
@@ -172,8 +170,8 @@ def _meant(folder: Path | None, demo: Demo, talk: Talk) -> tuple[Repository, boo
         return found, True
     if problem is not None:
         raise problem
-    advice = "go to a clone of the one to promote in, name it with --repo DIR, or begin with: argosy demo"
-    raise UserError(f"this folder is in no Git repository; {advice}")
+    advice = "change to a clone, use --repo DIR, or start with: argosy demo"
+    raise UserError(f"the current folder is not in a Git repository; {advice}")
 
 
 def _is_demos(folder: Path, demo: Demo) -> bool:

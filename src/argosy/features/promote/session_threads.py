@@ -1,7 +1,7 @@
-"""Threads for sessions of promotions, which read Git and render: shared fairly by project.
+"""Runs promotion sessions, which read Git and render, in threads that projects share fairly.
 
-In: a function that blocks, and on whose behalf it runs. Out: its answer. Never: uses the threads that everything else
-in this process shares; gives a thread to a second caller before it is free.
+In: a blocking function and its tenant. Out: its result. Never: uses the process's default thread pool; gives a thread
+to a second caller before it is free.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 from argosy.fair_share import Tenant, on_behalf_of
 from argosy.isolation.fair_slots import FairSlots
 
-MAX_SESSIONS: Final = 4  # of one project at once; as many more for projects that have none
+MAX_SESSIONS: Final = 4  # concurrent, per project; as many more are reserved for projects without a session
 T = TypeVar("T")
 
 
@@ -27,7 +27,7 @@ class SessionThreads:
     async def run(self, tenant: Tenant, work: Callable[[], T]) -> T:
         """Wait for the tenant's turn, then run `work` in a thread.
 
-        Work that has begun goes on if its caller is cancelled.
+        Work that has started continues if its caller is cancelled.
         """
         begun = asyncio.Event()
         with on_behalf_of(tenant):

@@ -1,4 +1,4 @@
-"""How promotions are shown: the picture, a plan, the history. In: values. Out: lines and documents. Never: decides."""
+"""Renders promotion status, plans and history. In: values. Out: text lines and JSON documents. Never: decides."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def picture(session: Session, screen: Screen) -> Iterator[str]:
 
 
 def _folded(rows: Mapping[str, list[str]], width: int) -> dict[str, list[str]]:
-    """On a terminal that is narrow a cell goes on below: nothing that it says is cut."""
+    """Wrap cells on a narrow terminal instead of truncating them."""
     folded = functools.partial(fold, width=width, hang=2, is_strict=True)
     return {name: [line for cell in cells for line in folded(cell)] for name, cells in rows.items()}
 
@@ -78,7 +78,7 @@ def _head(environment: Environment, is_chain: bool) -> str:
 
 
 def _heads(environments: Sequence[Environment], widths: Sequence[int], screen: Screen, is_chain: bool) -> str:
-    """A line with arrows where each is after its neighbour; where the way forks, words say what is after what."""
+    """Render arrows between the environments of a chain; in a fork, write `(after ENV)` instead."""
     dash, tip = ("─", "▶") if screen.has_signs else ("-", ">")
     found = []
     for place, (each, width) in enumerate(zip(environments, widths, strict=True)):
@@ -105,7 +105,7 @@ def _versions(contents: Contents, kind: Any) -> list[str]:
 
 
 def short(value: str) -> str:
-    """The end of an address, with a digest cut to what people compare."""
+    """Return the last path segment of an address, with the digest shortened to 7 characters."""
     from argosy.features.promote.moves import parted
 
     name, version = parted(value.partition("://")[2] or value)
@@ -132,7 +132,7 @@ def _runs(session: Session, environment: Environment) -> str:
 
 
 def _gates(session: Session, environment: Environment, screen: Screen) -> list[str]:
-    """Those of what comes next; where nothing does, what would keep it away."""
+    """Render the gates of the pending promotion, or without one the holds."""
     plan = session.waiting.get(environment.name)
     found = [judged(each, screen) for each in (plan.verdicts if plan else session.planner.holds(environment))]
     return found or ["–"]
@@ -193,7 +193,7 @@ def _moves(moves: Sequence[Move]) -> list[str]:
 
 
 def _moved(move: Move) -> str:
-    """Of parameters an object has many, and each has a name."""
+    """Add the field's name for parameters, because an object has many."""
     from argosy.features.promote.moves import name_of
 
     return plain(f"{move.owner} {name_of(move.at)}" if move.kind == "parameter" else move.owner)
@@ -213,7 +213,7 @@ def _kept(plan: Plan) -> str:
     found: dict[str, str] = {}
     for name, value in told(plan.moving.stays):
         found.setdefault(name, value)
-    if plan.is_back:  # the environment is held against itself: what is its own does not differ
+    if plan.is_back:  # compared with itself, so its own settings do not differ
         return plain(", ".join([*(f"{name} {value}" for name, value in found.items()), "all else"]))
     if plan.prefix:
         found["prefix"] = plan.prefix
@@ -331,7 +331,7 @@ def _release_document(release: Release | None) -> dict[str, Any] | None:
 
 
 def graph(environments: Sequence[Environment]) -> Iterator[str]:
-    """For `dot`, and for whoever wants to draw it otherwise."""
+    """Render the pipeline in Graphviz dot format."""
     yield "digraph promotion {"
     yield "  rankdir=LR;"
     for each in environments:

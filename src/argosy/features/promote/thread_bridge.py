@@ -1,6 +1,6 @@
-"""A cluster of one loop, asked from another: promotions are planned in a thread, and connections belong to their loop.
+"""Lets a thread use the cluster connection of another event loop: promotions are planned in threads.
 
-In: a desk and the loop that it was opened in. Out: an Opening for a thread. Never: opens or closes a connection.
+In: an ApplicationService and its event loop. Out: a ServiceOpener for threads. Never: opens or closes a connection.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Answer = TypeVar("Answer")
 
 
 class _Bridged:
-    """Only what promotions ask for."""
+    """Implements the part of the Cluster interface that promotions use."""
 
     def __init__(self, cluster: Cluster, loop: asyncio.AbstractEventLoop) -> None:
         self._cluster, self._loop = cluster, loop
@@ -39,7 +39,7 @@ class _Bridged:
 
 
 def bridged(desk: Desk, loop: asyncio.AbstractEventLoop) -> Opening:
-    """For threads other than the loop's own: from that one it would wait for itself."""
+    """Return an opener for other threads; in the loop's own thread a call would deadlock."""
 
     @asynccontextmanager
     async def opened() -> AsyncIterator[Desk]:

@@ -1,6 +1,6 @@
-"""Edits of argosy.yaml that are not committed, and that promotions therefore do not see.
+"""Describes uncommitted edits of argosy.yaml, which promotions ignore.
 
-In: a survey. Out: notes for people. Never: uses what is not committed.
+In: a RepositorySnapshot. Out: notes for people. Never: uses uncommitted content.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from argosy.features.promote.environments import BY_CONVENTION, Way, declared
 from argosy.gitops.delivery_file.values import FILE, Gate, Role
 from argosy.gitops.workspace.git_repository import Place
 
-_DO_NOT_COUNT = "uncommitted edits do not count: commit them first"
+_DO_NOT_COUNT = "uncommitted edits are ignored: commit them first"
 
 
 def find_delivery_file(place: Place) -> str:
-    """The path of the argosy.yaml in the working tree that is nearest above; empty where there is none."""
+    """Return the path of the nearest argosy.yaml at or above the folder in the working tree; empty if none exists."""
     if place.top is None:
         return ""
     folder = PurePosixPath(place.inner)
@@ -27,9 +27,9 @@ def find_delivery_file(place: Place) -> str:
 
 
 def describe_uncommitted_gates(survey: Survey) -> list[str]:
-    """What the working tree says of environments, gates and roles, and the commit does not.
+    """List environments, gates and roles that differ between the working tree and the commit.
 
-    Raises UserError where only the working tree tells of environments.
+    Raises UserError if only the working tree defines environments.
     """
     place = survey.repository.place
     path = find_delivery_file(place)
@@ -40,22 +40,22 @@ def describe_uncommitted_gates(survey: Survey) -> list[str]:
     except NoEnvironments:
         raise only_in_working_tree(path) from None
     except UserError:
-        return []  # the command itself tells what is wrong in the commit
+        return []  # the command itself reports the error in the commit
     if committed.told_by == BY_CONVENTION:
-        return [f"{path} is not committed: its environments and gates do not count until it is"]
+        return [f"{path} is not committed: its environments and gates are ignored"]
     from argosy.gitops.delivery_file.reader import read_delivery
 
     try:
         edited = declared(read_delivery((place.top / path).read_bytes(), path), path)
     except (ArgosyError, OSError) as error:
-        return [f"{path} in the working tree cannot be read, and the committed one counts: {error}"]
+        return [f"{path} in the working tree cannot be read, so the committed file is used: {error}"]
     if path != committed.told_by:
-        return [f"{path} is not committed, and {committed.told_by} counts: {_DO_NOT_COUNT}"]
+        return [f"{path} is not committed, so {committed.told_by} is used: {_DO_NOT_COUNT}"]
     return [f"{path}: {difference}; {_DO_NOT_COUNT}" for difference in _differences(committed, edited)]
 
 
 def only_in_working_tree(path: str) -> UserError:
-    return UserError("is not committed, and what is not committed does not count; commit it, then promote", where=path)
+    return UserError("not committed, and uncommitted files are ignored; commit it, then promote", where=path)
 
 
 def _differences(committed: Way, edited: Way) -> list[str]:
@@ -81,5 +81,5 @@ def _gates(gates: Sequence[Gate]) -> str:
 
 
 def _differing_roles(before: dict[str, Role], after: dict[str, Role]) -> list[str]:
-    """Roles say who may approve."""
+    """List roles that differ, because they decide who may approve."""
     return [name for name in dict.fromkeys((*before, *after)) if before.get(name) != after.get(name)]

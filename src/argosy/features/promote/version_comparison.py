@@ -1,7 +1,7 @@
 """Compares the images and models of two environments.
 
-In: the contents of two environments. Out: which kinds are the same, and what differs. Never: calls two models the same
-because nothing would be carried from one to the other.
+In: the contents of two environments. Out: VersionComparison: equal kinds and differences. Never: treats two models as
+equal only because a promotion would change nothing.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ class VersionDifference:
     at: At
     source: Any  # None: only the target has it
     target: Any  # None: only the source has it
-    is_unknown: bool = False  # the addresses are equal, and lead to different places
+    is_unknown: bool = False  # equal addresses that resolve to different volumes
 
 
 @dataclass(frozen=True)
 class VersionComparison:
-    same: tuple[Kind, ...]  # kinds that both have, and that are equal
+    same: tuple[Kind, ...]  # kinds that both have with equal values
     differences: tuple[VersionDifference, ...]
 
 
 def compare_versions(source: Contents, target: Contents, *, shares_volumes: bool = False) -> VersionComparison:
-    """`shares_volumes`: both are in one namespace, so that a claim of one is that of the other.
+    """Compare images and models; parameters only if neither side has any, because they differ on purpose.
 
-    Parameters count only where neither has images or models: environments differ in them on purpose.
+    `shares_volumes`: both environments are in one namespace, so equal claim names are the same volume.
     """
     target = match_owners(source, target)
     kinds = [kind for kind in VERSIONS if source.of(kind) or target.of(kind)]
@@ -66,5 +66,5 @@ def _is_same_version(one: Any, other: Any) -> bool:
 
 
 def _is_of_its_namespace(at: At, value: Any) -> bool:
-    """k8s: a claim, and the Secret that a `storage.key` names, are looked up in the model's own namespace."""
+    """k8s: a PersistentVolumeClaim and the Secret of `storage.key` are looked up in the model's own namespace."""
     return str(value).startswith(CLAIM_SCHEME) or at.path.endswith((".storage.path", ".storage.key"))

@@ -1,7 +1,7 @@
-"""Environments and their promotions, as far as somebody may see them.
+"""Loads the environments board as far as the caller may see it, and runs promotion sessions for pages.
 
-In: a request. Out: a board; what a session of promotions answers. Never: an environment whose Application the caller
-may not see.
+In: a request. Out: an EnvironmentBoard; the result of a session. Never: shows an environment whose Application the
+caller may not see.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ Answer = TypeVar("Answer")
 
 
 class EnvironmentApplications:
-    """Applications of environments by permissions, as last looked at: callers may see different repositories."""
+    """Caches the Applications of environments per set of permissions: callers may see different repositories."""
 
     def __init__(self) -> None:
         self._names: dict[str, frozenset[str]] = {}
 
     def find(self, asked: Asked) -> frozenset[str] | None:
-        """Return None if nobody with these permissions has looked yet, and an empty set if there were none."""
+        """Return None if no board was loaded with these permissions yet, and an empty set if it was empty."""
         return self._names.get(_digest(asked))
 
     def remember(self, asked: Asked, names: Iterable[str]) -> None:
@@ -56,13 +56,13 @@ def _digest(asked: Asked) -> str:
 
 
 def concerns(asked: Asked, before: Manifest | None, after: Manifest | None) -> bool:
-    """Whether a change of an Application, or of a notebook that may be a gate, is one of an environment."""
+    """True if a changed Application or notebook job may affect an environment."""
     manifest = after or before or {}
     names = asked.site.part(EnvironmentApplications).find(asked)
     if names is None:
         return True
     is_application = manifest.get("kind") == "Application"
-    if not names:  # only another source, or another commit, can bring environments
+    if not names:  # only a changed source or revision can add environments
         return is_application and _source_state(before) != _source_state(after)
     return not is_application or manifest["metadata"]["name"] in names
 
@@ -73,9 +73,9 @@ def _source_state(application: Manifest | None) -> tuple[object, object]:
 
 
 async def looked(asked: Asked, *, fetches: bool = True) -> tuple[Board | None, str]:
-    """What may be seen of it; nothing, and why, where that cannot be.
+    """Return the visible board, or None and the problem.
 
-    `fetches`: where there is no clone, the repositories of Applications are read.
+    `fetches`: without a clone, read the repositories of the visible Applications.
     """
     if asked.site.options.repository is None and not fetches:
         return None, ""
@@ -113,7 +113,7 @@ def can_write(asked: Asked) -> bool:
 
 
 async def with_session(asked: Asked, work: Callable[[Session], Answer]) -> Answer:
-    """In a thread: Git and renders wait for nobody. Raises Refused where no repository has environments."""
+    """Run `work` in a thread, because Git and renders block. Raises Refused if no repository has environments."""
     clone = asked.site.options.repository
     mirrored = None if clone else await find_repository(asked)
     opening = bridged(asked.site.desk, asyncio.get_running_loop())
@@ -124,9 +124,7 @@ async def with_session(asked: Asked, work: Callable[[Session], Answer]) -> Answe
 
     def in_mirror(mirror: FoundRepository) -> Answer:
         note = _read_only_note(mirror)
-        with session_in(
-            mirror.repository, opening, is_offline=False, talk=lambda _: None, source_note=note
-        ) as found:
+        with session_in(mirror.repository, opening, is_offline=False, talk=lambda _: None, source_note=note) as found:
             return work(found)
 
     threads, rules = asked.site.part(SessionThreads), asked.site.lookout.rules
@@ -138,7 +136,7 @@ async def with_session(asked: Asked, work: Callable[[Session], Answer]) -> Answe
 
 
 def _read_only_note(mirror: FoundRepository) -> str:
-    how = "To promote, type argosy promote in a clone, or start the page with one: argosy serve --repo DIR"
+    how = "To promote, run argosy promote in a clone, or start the server with one: argosy serve --repo DIR"
     others = f". Not shown: the environments of {', '.join(mirror.others)}" if mirror.others else ""
     return f"Read from {mirror.url} at {mirror.commit[:7]}. {how}{others}"
 

@@ -1,7 +1,7 @@
-"""Repositories with environments, found by the Applications that somebody may see.
+"""Finds repositories with environments through the Applications that the caller may see.
 
-In: a request. Out: a repository at the commit that its Applications follow. Never: a repository that the project of its
-Application does not permit; one that only Applications of others name; a write; a page that waits for a slow Git host.
+In: a request. Out: a repository at the commit that its Applications track. Never: reads a repository that the
+Application's project does not permit or that only hidden Applications use; writes; makes a page wait for a slow host.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from argosy.gitops.workspace.mirror_repository import MirrorRepository
 from argosy.web.owned_objects import visible_applications
 from argosy.web.request import Asked
 
-MAX_REPOSITORIES: Final = 5  # that are looked into for one page
-MAX_REFS_AGE_SECONDS: Final = 30.0  # that a host's list of branches counts
+MAX_REPOSITORIES: Final = 5  # searched for one page
+MAX_REFS_AGE_SECONDS: Final = 30.0  # of a host's cached list of branches
 PAGE_WAIT_SECONDS: Final = 2.5  # for all repositories together
 FETCH_SECONDS: Final = 20.0
-RETRY_SECONDS: Final = 60.0  # after which a repository that could not be read is asked again
+RETRY_SECONDS: Final = 60.0  # after a failed fetch
 MAX_REMEMBERED: Final = 1000
 
 
@@ -39,12 +39,12 @@ class RepositoryAddress(NamedTuple):
 
 @dataclass(frozen=True)
 class Candidate:
-    """A repository that Applications deliver from, and the revision that most of them follow."""
+    """A source repository of Applications, and the targetRevision that most of them use."""
 
     url: str
     project: str
     ref: str
-    environments: int  # that its Applications seem to be of
+    environments: int  # number of different environments among its Applications
 
     @property
     def address(self) -> RepositoryAddress:
@@ -56,25 +56,25 @@ class FoundRepository:
     repository: MirrorRepository
     url: str
     commit: str
-    project: str = ""  # of the Applications that it was found by
-    others: tuple[str, ...] = ()  # repositories that seem to have environments, too
+    project: str = ""  # of the Applications that use it
+    others: tuple[str, ...] = ()  # other repositories that may have environments
 
 
 @dataclass(frozen=True)
 class FetchResult:
-    """A commit, or why there is none."""
+    """The fetched commit, or the problem."""
 
     commit: str = ""
     problem: str = ""
-    retry_at: float = 0.0  # seconds of the clock
+    retry_at: float = 0.0  # monotonic seconds
 
 
 class StillFetching(UserError):
-    """Nothing is known of the repository yet."""
+    """The first fetch of the repository is not finished."""
 
 
 class RepositoryFetches:
-    """Fetches for pages, and their last results, as long as the site lives. A failure is tried again later."""
+    """Fetches repositories in the background and keeps the last results. Failures are retried later."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -91,7 +91,7 @@ class RepositoryFetches:
             done, _ = await asyncio.wait([task], timeout=wait_seconds)
             result = task.result() if done else result
         if result is None:
-            raise StillFetching("is being fetched; try again in a moment", where=address.url)
+            raise StillFetching("fetch in progress; try again in a moment", where=address.url)
         if result.problem:
             raise UserError(result.problem, where=address.url)
         return result.commit
@@ -100,7 +100,7 @@ class RepositoryFetches:
         try:
             result = FetchResult(await _fetch_commit(repositories, address))
         except TimeoutError:
-            result = self._failure(f"was not read within {FETCH_SECONDS:.0f} s")
+            result = self._failure(f"fetch timed out after {FETCH_SECONDS:.0f} s")
         except ArgosyError as error:
             result = self._failure(str(error))
         finally:
@@ -122,11 +122,11 @@ async def _fetch_commit(repositories: Repositories, address: RepositoryAddress) 
 
 
 class WithoutEnvironments(set[tuple[str, str]]):
-    """Repositories and commits that are known to have none."""
+    """(Repository, commit) pairs without environments."""
 
 
 def find_candidates(asked: Asked) -> list[Candidate]:
-    """Those with the most environments first: Applications of dev, staging and production."""
+    """List candidates, those with the most environments (dev, staging, production) first."""
     rules, lookout = asked.site.lookout.rules, asked.site.lookout
     rows: dict[str, list[AppRow]] = {}
     for app in visible_applications(asked):
@@ -147,13 +147,13 @@ def _candidate(url: str, rows: list[AppRow]) -> Candidate:
 
 
 def _has_git_path(app: dict[str, object]) -> bool:
-    """argo: promotions know Applications with one source, a folder of a Git repository."""
+    """argo: promotions support Applications with one source, a folder of a Git repository."""
     source = mapping(mapping(app.get("spec")).get("source"))
     return bool(source.get("repoURL") and source.get("path") and not source.get("chart"))
 
 
 async def find_repository(asked: Asked) -> FoundRepository | None:
-    """The first candidate with environments; None where none has. Raises UserError where one cannot be read."""
+    """Return the first candidate with environments, or None. Raises UserError if a candidate cannot be read."""
     problem: UserError | None = None
     candidates = find_candidates(asked)
     loop = asyncio.get_running_loop()
@@ -165,7 +165,7 @@ async def find_repository(asked: Asked) -> FoundRepository | None:
                 others = tuple(each.url for each in candidates[place:] if each.environments > 1)
                 return replace(found, others=others)
         except StillFetching:
-            raise  # it comes before the others, and may have environments
+            raise  # it has priority over the others and may have environments
         except UserError as error:
             problem = problem or error
         except ArgosyError as error:

@@ -121,9 +121,7 @@ async def test_a_commit_that_is_pushed_later_is_seen(
     assert values["board"].stages[0].images == ("web:3.0",)
 
 
-async def test_a_plan_is_shown_and_nothing_can_be_done(
-    tmp_path: Path, shelf: promotion_repository.Shelf
-) -> None:
+async def test_a_plan_is_shown_and_nothing_can_be_done(tmp_path: Path, shelf: promotion_repository.Shelf) -> None:
     async with watched_site(tmp_path, [project(), *APPS]) as site:
         asked = await plan(site, "staging")
         assert asked is not None
@@ -195,7 +193,7 @@ async def test_it_is_remembered_that_a_clone_has_no_environments(
         asked = request(site, "/environments")
         values = await environments.values(asked)
         known = site.part(EnvironmentApplications).find(asked)
-    assert "no environments were found" in values["problem"] and known == frozenset()
+    assert "no environments found" in values["problem"] and known == frozenset()
 
 
 class Host:
@@ -244,7 +242,7 @@ async def test_a_page_does_not_wait_for_a_host_that_does_not_answer(
             assert host.fetches == ["web"]  # which the second visit waits for, too
         after = await environments.values(request(site, "/environments"))
     assert during["board"] is None
-    assert during["problem"] == f"{HOST}/web: is being fetched; try again in a moment"
+    assert during["problem"] == f"{HOST}/web: fetch in progress; try again in a moment"
     assert [stage.name for stage in after["board"].stages] == list(NAMES)
 
 

@@ -9,7 +9,7 @@ import pytest
 from support.promotion_repository import DELIVERY, Shelf, begin, copy_of
 
 UNGATED = DELIVERY.replace("    gates:\n      - approval: leads\n", "")
-NOTE = "uncommitted edits do not count: commit them first"
+NOTE = "uncommitted edits are ignored: commit them first"
 GATES = f"note: argosy.yaml: gates of production are approval leads in the commit, and none in the working tree; {NOTE}"
 
 
@@ -64,7 +64,7 @@ def test_a_comment_that_is_not_committed_changes_no_gate(web: Shelf) -> None:
 def test_an_edit_that_cannot_be_read_is_told_and_the_commit_counts(web: Shelf) -> None:
     web.write("argosy.yaml", "kind: [")
     told = web.argosy("plan", "--to", "staging").err
-    assert "note: argosy.yaml in the working tree cannot be read, and the committed one counts: " in told
+    assert "note: argosy.yaml in the working tree cannot be read, so the committed file is used: " in told
 
 
 def test_a_file_that_was_never_committed_does_not_count(web: Shelf) -> None:
@@ -72,9 +72,9 @@ def test_a_file_that_was_never_committed_does_not_count(web: Shelf) -> None:
     web.git("commit", "-qm", "Without it")
     refused = web.argosy("status", code=None)
     assert refused.code != 0
-    assert "argosy.yaml: is not committed, and what is not committed does not count" in refused.err
+    assert "argosy.yaml: not committed, and uncommitted files are ignored" in refused.err
     named = web.argosy("status", "--repo", str(web.folder), code=None)
-    assert "argosy.yaml: is not committed, and what is not committed does not count" in named.err
+    assert "argosy.yaml: not committed, and uncommitted files are ignored" in named.err
 
 
 def test_a_staged_edit_is_not_committed_either(web: Shelf) -> None:

@@ -30,7 +30,7 @@ def test_where_something_is_missing_nothing_may_be_written(clone: Clone, told: s
 def test_what_is_not_pushed_is_noted_and_stops_nothing() -> None:
     clone = Clone(follows="origin/main", ahead=3)
     assert stale(clone) == []
-    assert notes(clone) == ["3 commits not pushed to origin/main: nothing of that is deployed; git push"]
+    assert notes(clone) == ["3 commits not pushed to origin/main, so not deployed; git push"]
 
 
 def test_of_a_clone_that_is_as_the_other_nothing_is_said() -> None:

@@ -47,12 +47,12 @@ def test_a_soak_begins_with_the_deployment_and_anew_with_each_recovery() -> None
     ("standing", "told"),
     [
         (replace(FINE, runs=False), "a-dev does not run this release yet"),
-        (replace(FINE, runs=False, is_unpushed=True), "a-dev does not run this release: it is not pushed"),
-        (replace(FINE, runs=None), "a-dev runs bbbbbbb, which this clone does not know"),
-        (replace(FINE, sync="OutOfSync"), "a-dev is OutOfSync: not all that is promoted runs there"),
+        (replace(FINE, runs=False, is_unpushed=True), "a-dev does not run this release: not pushed yet"),
+        (replace(FINE, runs=None), "a-dev runs bbbbbbb, which is not in this clone"),
+        (replace(FINE, sync="OutOfSync"), "a-dev is OutOfSync: the release is not fully deployed"),
         (replace(FINE, health="Degraded"), "a-dev is Degraded"),
-        (replace(FINE, since=None), "a-dev is Healthy, but does not tell since when"),
-        (replace(FINE, since=NOW + timedelta(minutes=10)), "the clock of this machine is 10m behind the cluster's"),
+        (replace(FINE, since=None), "a-dev is Healthy, but reports no start time"),
+        (replace(FINE, since=NOW + timedelta(minutes=10)), "this machine's clock is 10m behind the cluster's"),
     ],
 )
 def test_what_is_not_certain_keeps_it_closed(standing: Standing, told: str) -> None:
@@ -63,16 +63,16 @@ def test_what_is_not_certain_keeps_it_closed(standing: Standing, told: str) -> N
 @pytest.mark.parametrize("gate", [Gate("healthy", "1m"), Gate("soak", "1m"), Gate("notebook", "eval")])
 def test_without_a_cluster_it_cannot_be_judged_and_stays_closed(gate: Gate) -> None:
     found = judged(gate, facts(None, why="no cluster"))
-    assert not found.is_open and found.why == "cannot be judged: no cluster"
+    assert not found.is_open and found.why == "unknown: no cluster"
 
 
 @pytest.mark.parametrize(
     ("ran", "is_open", "told"),
     [
         (Ran("Succeeded", NOW - timedelta(minutes=5)), True, "succeeded 5m ago"),
-        (Ran("Succeeded", NOW - timedelta(hours=2)), False, "succeeded before this release was made"),
+        (Ran("Succeeded", NOW - timedelta(hours=2)), False, "succeeded before this release was committed"),
         (Ran("Failed", NOW, "cell 3"), False, "is Failed: cell 3"),
-        (None, False, "there is no NotebookValidationJob/eval in ns-dev"),
+        (None, False, "NotebookValidationJob/eval in ns-dev not found"),
     ],
 )
 def test_a_notebook_must_have_succeeded_since_the_release(ran: Ran | None, is_open: bool, told: str) -> None:
@@ -93,11 +93,11 @@ CAROL, EVE = By("carol@example.com"), By("eve", "cluster", ("everybody",))
 @pytest.mark.parametrize(
     ("log", "is_open", "told"),
     [
-        ((), False, "nobody approved it yet"),
+        ((), False, "not approved yet"),
         ((answer(Action.APPROVE, CAROL),), True, "approved by carol@example.com 1m ago"),
         ((answer(Action.APPROVE, By("dan", "cluster", ("ml-leads",))),), True, "approved by dan 1m ago"),
-        ((answer(Action.APPROVE, EVE),), False, "nobody approved it yet"),
-        ((answer(Action.APPROVE, CAROL, Release("r3", "c" * 40)),), False, "nobody approved it yet"),
+        ((answer(Action.APPROVE, EVE),), False, "not approved yet"),
+        ((answer(Action.APPROVE, CAROL, Release("r3", "c" * 40)),), False, "not approved yet"),
         ((answer(Action.REJECT, CAROL), answer(Action.APPROVE, CAROL)), False, "rejected by carol@example.com"),
         ((answer(Action.APPROVE, CAROL), answer(Action.REJECT, CAROL)), True, "approved by carol@example.com"),
     ],

@@ -1,4 +1,4 @@
-"""What brings an environment to what Git says of it."""
+"""The next step that brings an environment to the state in Git."""
 
 from __future__ import annotations
 

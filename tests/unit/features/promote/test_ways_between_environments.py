@@ -49,7 +49,7 @@ def test_a_skipped_environment_is_passed_by_and_must_be_the_one_before() -> None
     assert found.source(found.find("production"), ["staging"]).name == "dev"
     with pytest.raises(UserError, match="staging is before production, not dev"):
         found.source(found.find("production"), ["dev"])
-    with pytest.raises(UserError, match="nothing is before dev"):
+    with pytest.raises(UserError, match="no environment is before dev"):
         found.source(found.find("production"), ["staging", "dev"])
 
 

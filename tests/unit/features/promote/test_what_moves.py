@@ -95,7 +95,7 @@ def test_parameters_that_changed_since_the_last_promotion_move() -> None:
 def test_parameters_that_changed_on_both_sides_are_left_and_told() -> None:
     was = of(deployment("a/web:1", env="a"))
     found = moving(of(deployment("a/web:1", env="b")), of(deployment("a/web:1", env="c")), was)
-    assert not found.moves and [stay.why for stay in found.doubts] == ["changed here and there"]
+    assert not found.moves and [stay.why for stay in found.doubts] == ["changed in both"]
 
 
 def test_an_object_that_only_the_source_has_is_told() -> None:
