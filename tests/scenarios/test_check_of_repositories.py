@@ -153,5 +153,5 @@ def test_what_is_whole_here_and_not_at_the_branch_that_is_followed_is_an_error_b
     found = check(["."], manner=PLAIN, talk=lambda text: None).findings
     (behind,) = (each for each in found if each.rule.id == "AGY101")
     assert behind.place.file == "gitops/argocd/applications/stage01/app-stage01-model-serving.yaml"
-    assert "at stage1-complete, as this clone knows it" in behind.sight.message
+    assert "at stage1-complete (as fetched in this clone)" in behind.sight.message
     assert "serving/vllm/pvc-mistral-24b.yaml does not exist" in behind.sight.message

@@ -145,7 +145,7 @@ def check_a_repository(visitor: Visitor, look: Look) -> None:
     visitor.type(f"git clone -q {repository[1]} llmops-demo && cd llmops-demo")
     text = look.took(visitor.type("argosy check"))
     look.shows(text, r"3 Applications, \d+ objects: 0 errors", r"\.yaml:\d+: AGY\d+ \w+: .*; \w+")
-    look.hides(text, "no definition is known", "[Cc]ould not find schema")
+    look.hides(text, "no schema found", "[Cc]ould not find schema")
 
 
 def preview_a_change(visitor: Visitor, look: Look) -> None:

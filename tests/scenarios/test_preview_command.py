@@ -166,7 +166,7 @@ def test_an_application_that_goes_takes_its_objects_along_or_leaves_them(repo: R
     repo.commit("Add a finalizer")
     (repo.root / "apps/dev.yaml").unlink()
     said = repo.preview("HEAD")
-    assert "deletes 3 objects (1 with data)" in said.impact and "goes from Git" in said.out
+    assert "deletes 3 objects (1 with data)" in said.impact and "removed from Git" in said.out
 
 
 def test_a_new_application_asks_for_all_that_it_requests(repo: Repo) -> None:
@@ -306,7 +306,7 @@ def test_a_folder_without_git_and_one_without_commits_say_what_to_do(
     empty = Repo(tmp_path / "empty", capsys)
     monkeypatch.chdir(empty.root)
     said = empty.preview()
-    assert said.code == CANNOT and "is in no Git repository" in said.err
+    assert said.code == CANNOT and "not in a Git repository" in said.err
     empty.git("init", "-q", "-b", "main")
     said = empty.preview()
     assert said.code == CANNOT and "has no commit yet" in said.err and "commit first" in said.err
@@ -335,7 +335,7 @@ def test_a_shallow_clone_says_how_to_get_the_common_commit(
     clone.git("switch", "-q", "feature")
     monkeypatch.chdir(clone.root)
     said = clone.preview()
-    assert said.code == CANNOT and "have no commit in common here" in said.err and "git fetch --unshallow" in said.err
+    assert said.code == CANNOT and "no common commit in this clone" in said.err and "git fetch --unshallow" in said.err
     assert clone.preview("origin/main..").code == DONE
     assert main(["check"]) in (DONE, NO)  # and the rules that need a history are silent
 
@@ -349,7 +349,7 @@ def test_a_side_that_does_not_render_is_told_and_does_not_stop_the_others(repo: 
     repo.commit("Break it")
     repo.edit("overlays/dev/kustomization.yaml", "../../bass", "../../base")
     said = repo.preview("HEAD")
-    assert said.code == DONE and "could not be rendered before, and can now" in said.out
+    assert said.code == DONE and "could not be rendered before, can be now" in said.out
 
 
 @pytest.mark.tier("all")
@@ -441,7 +441,7 @@ def test_what_was_broken_before_and_is_not_touched_is_only_noted(repo: Repo) -> 
     repo.edit("overlays/dev/kustomization.yaml", "resources:", "# later\nresources:")
     said = repo.preview("HEAD")
     assert said.code == DONE and said.impact == "nothing changes"
-    assert "fraud-dev: cannot be rendered, now as before" in said.err
+    assert "fraud-dev: cannot be rendered on either side" in said.err
 
 
 @pytest.mark.tier("all")
@@ -504,7 +504,7 @@ def test_names_that_are_no_text_can_be_told_in_every_form(repo: Repo) -> None:
 def test_a_clone_without_the_target_of_the_merge_says_so(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_BASE_REF", "release")
     said = repo.preview()
-    assert said.code == CANNOT and "release: is what this is merged into, and is not in this clone" in said.err
+    assert said.code == CANNOT and "release: the target branch is not in this clone" in said.err
     assert "fetch-depth: 0" in said.err
 
 
@@ -557,14 +557,14 @@ def test_another_cluster_is_no_update_of_what_is_there(repo: Repo) -> None:
     repo.edit("apps/dev.yaml", "https://kubernetes.default.svc", "https://other.example.com:6443")
     repo.write({"base/deployment.yaml": deployment(label="other")})
     said = repo.preview("fraud-dev")
-    assert said.code == DONE and "goes to another cluster, and what it deployed stays where it was" in said.out
+    assert said.code == DONE and "moves to another cluster; its objects in the old cluster stay" in said.out
     assert "fraud-dev   dev           auto   3   0   0" in said.out
 
 
 @pytest.mark.tier("all")
 def test_a_folder_in_the_place_of_a_name_is_told_where_to_put_it(repo: Repo) -> None:
     said = repo.preview("overlays")
-    assert said.code == CANNOT and "a folder is named with --repo overlays" in said.err
+    assert said.code == CANNOT and "for a folder, use --repo overlays" in said.err
 
 
 @pytest.mark.tier("all")

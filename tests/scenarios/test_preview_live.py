@@ -66,4 +66,4 @@ async def test_what_goes_and_what_is_new_is_told_against_live(desk: Scene) -> No
     assert "deletes 1 object" in said.out
     (desk.repository.path / "apps/second.yaml").write_text(dump(written(desk.repository.url, name="second")))
     said = await desk.argosy("preview", "--live")
-    assert "second: there is no such Application in the cluster" in said.err
+    assert "second: Application not found in the cluster" in said.err

@@ -134,7 +134,7 @@ def test_what_cannot_be_written_is_told_with_the_values_and_nothing_is_written(w
     web.write("staging/kustomization.yaml", f"{text}transformers: [setter.yaml]\n")
     before = web.commit("staging's image is set by a transformer, after all else")
     said = web.argosy("plan", "--to", "staging", code=1)
-    assert "web:1.0 → web:1.1" in said.out and "✖ files" in said.out and "set them by hand" in said.out
+    assert "web:1.0 → web:1.1" in said.out and "✖ files" in said.out and "edit them by hand" in said.out
     web.argosy("run", "--to", "staging", code=1)
     assert web.git("rev-parse", "HEAD") == before
 
@@ -221,7 +221,7 @@ def test_production_waits_for_somebody_of_the_role_and_a_new_release_waits_again
     web.git("config", "user.email", "ann@example.com")
     web.argosy("approve", "--to", "production")
     assert web.git("show", "--format=", "--name-only", "HEAD") == ""
-    assert "it was so before" in web.argosy("approve", "--to", "production").out
+    assert "(unchanged)" in web.argosy("approve", "--to", "production").out
     web.argosy("run", "--to", "production")
     assert "1.1" in web.images("production")
     web.pin("dev", "1.2")

@@ -258,7 +258,7 @@ def test_a_hold_is_shown_also_while_nothing_waits(clone: Shelf) -> None:
 def test_where_to_is_asked_for_with_a_command_that_works(clone: Shelf) -> None:
     for words in (("plan",), ("run",), ("approve", "r2")):
         refused = clone.argosy(*words, code=2).err
-        assert f"next: argosy promote {words[0]} --to staging" in refused and "--to ENV is missing" in refused
+        assert f"next: argosy promote {words[0]} --to staging" in refused and "missing --to ENV" in refused
     assert "next: argosy promote plan --to production" in clone.argosy("plan", "production", code=2).err
     assert "did you mean production?" in clone.argosy("plan", "--to", "prod", code=2).err
 
@@ -282,7 +282,7 @@ def test_gates_that_ask_a_cluster_are_not_waited_for_offline(clone: Shelf) -> No
     text = (clone.folder / "argosy.yaml").read_text()
     clone.write("argosy.yaml", text.replace("after: dev}", "after: dev, gates: [{healthy: 1m}]}"))
     clone.commit("a gate")
-    assert "next: the same without --offline" in clone.argosy("plan", "--to", "staging", code=1).err
+    assert "next: run it without --offline" in clone.argosy("plan", "--to", "staging", code=1).err
 
 
 def test_after_a_run_in_a_clone_comes_a_push_and_a_sync_and_a_second_run_has_nothing_to_do(clone: Shelf) -> None:

@@ -1,4 +1,4 @@
-"""Checks repositories: reads files, finds Applications, renders them, and asks the rules.
+"""`argosy check`: reads files, finds and renders Applications, and applies the rules.
 
-In: paths. Out: findings, and what could not be looked at. Never: asks a cluster; prints.
+In: paths. Out: findings, and notes about what was not checked. Never: contacts a cluster; prints.
 """

@@ -1,4 +1,4 @@
-"""`argosy check [PATH…]`: what is wrong in Git, before anything is deployed."""
+"""`argosy check [PATH…]`: finds problems in Git before anything is deployed."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "check",
         help="find what is wrong in Git, before anything is deployed",
-        description="Renders every Application that it finds, and asks all rules. No cluster is needed.",
+        description="Finds and renders every Application, and applies all rules. No cluster is needed.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     about = "files, folders and Helm charts (default: the current folder)"
     add("paths", nargs="*", type=Path, metavar="PATH", help=about)
-    about = "exit 1 on a finding that is at least so bad (default: warning)"
+    about = "exit 1 on a finding of at least this severity (default: warning)"
     add("--fail-on", choices=("error", "warning", "info"), default="warning", help=about)
-    add("--baseline", default="", metavar="FILE", help="findings that are known; only new ones are told")
-    about = "a branch, tag or commit that changes are compared with (default: what the branch would be merged into)"
+    add("--baseline", default="", metavar="FILE", help="known findings; only new ones are reported")
+    about = "the branch, tag or commit to compare with (default: the branch to merge into)"
     add("--base", default="", metavar="REF", help=about)
-    add("--write-baseline", action="store_true", help="write what is found to the baseline")
+    add("--write-baseline", action="store_true", help="write the findings to the baseline")
     add("--profile", choices=("data-bearing",), default="", help="a checklist for every Application (AGY117)")
-    add("--online", action="store_true", help="ask the repositories' hosts whether branches and tags exist (AGY112)")
-    add("--fix", action="store_true", help="edit the files where the cure is certain, and check again")
+    add("--online", action="store_true", help="check on the Git hosts that branches and tags exist (AGY112)")
+    add("--fix", action="store_true", help="fix findings with a safe fix in the files, and check again")
     about = "text (default), json, github, sarif, junit or gitlab"
     add("-o", "--output", choices=FORMS, default="text", help=about)
     parser.set_defaults(run=run)
@@ -65,17 +65,19 @@ def run(chosen: argparse.Namespace) -> int:
 
     paths = [str(path) for path in chosen.paths] or ["."]
     if chosen.fix and chosen.write_baseline:
-        raise UserError("goes not with --fix: fix first, then write what is left", where="--write-baseline")
+        raise UserError(
+            "cannot be used with --fix: fix first, then write the remaining findings", where="--write-baseline"
+        )
     manner = Manner(chosen.profile, is_online=chosen.online, base=chosen.base, is_typed=True)
-    with patiently("reading files, and rendering what is deployed …"):
+    with patiently("reading files and rendering Applications …"):
         if chosen.fix:
             found = fix(paths, baseline=chosen.baseline, manner=manner, talk=_talk)
         else:
             writes = chosen.write_baseline
             found = check(paths, baseline=chosen.baseline, is_writing=writes, manner=manner, talk=_talk)
     if found.is_empty:
-        message = "holds no Application, no kustomization, no manifest and no notebook"
-        here = "name a folder: argosy check FOLDER, or begin a repository: argosy init FOLDER"
+        message = "no Application, kustomization, manifest or notebook found"
+        here = "choose a folder: argosy check FOLDER, or start a repository: argosy init FOLDER"
         raise UserError(f"{message}; {'correct the path' if chosen.paths else here}", where=", ".join(paths))
     least = Severity(chosen.fail_on).weight
     is_bad = any(each.severity.weight >= least for each in found.findings)
@@ -87,7 +89,7 @@ def run(chosen: argparse.Namespace) -> int:
             _talk(f"note: {note}")
         _talk(_summary(found))
         if not chosen.fix and any(each.sight.mend for each in found.findings):
-            _talk("some can be fixed at once: argosy check --fix")
+            _talk("some can be fixed automatically: argosy check --fix")
         if found.findings:
             _talk(f"next: argosy explain {found.findings[0].rule.id}")
     return code

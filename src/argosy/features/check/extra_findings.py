@@ -1,7 +1,7 @@
-"""What others find who read more than manifests: scripts of health checks, notebooks, and the text of YAML files.
+"""Lists violations from other linters: health check scripts, notebooks, and duplicate keys in YAML files.
 
-In: files, and paths that were typed. Out: sights by rule. Never: runs a notebook; runs a script in this process, or any
-but a check for a kind that argosy has one for too.
+In: files and the given paths. Out: violations by rule. Never: runs a notebook; runs a script in this process, or a
+script other than a health check of a kind for which argosy has its own check.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SETTINGS: Final = (b"argocd-cm", b"argosy-cm", b"ArgoCD")
 def told_by_others(
     files: Sequence[File], paths: Sequence[str], rendered: Container[str] = ()
 ) -> Mapping[str, tuple[Sight, ...]]:
-    """`rendered` are the paths of files that a rendering read."""
+    """`rendered` are the paths of files that renders read."""
     found: dict[str, list[Sight]] = defaultdict(list)
     for remark in _of_settings(files):
         place = Place(remark.file, remark.line)
@@ -40,25 +40,25 @@ def told_by_others(
         found[remark.rule].append(sight)
     for rule, sight in _of_notebooks(paths):
         found[rule].append(sight)
-    found["AGY154"] += _duplicate_keys(
-        file for file in files if file.is_for_kubernetes or file.path in rendered
-    )
+    found["AGY154"] += _duplicate_keys(file for file in files if file.is_for_kubernetes or file.path in rendered)
     return {rule: tuple(sights) for rule, sights in found.items()}
 
 
 def _duplicate_keys(files: Iterable[File]) -> Iterator[Sight]:
     for file in files:
         if not file.documents:
-            continue  # a template, or no YAML
+            continue  # a template, or not YAML
         for duplicate in find_duplicate_keys(file.text.decode("utf-8", "replace")):
             key = ".".join(duplicate.path)
-            message = f"the key {key} stands already in line {duplicate.first_line}; only one of the two values counts"
+            message = (
+                f"duplicate key {key}, first set in line {duplicate.first_line}; only one of the two values is used"
+            )
             place = Place(shown(file.path), duplicate.line)
             yield Sight(place, message, "keep one of them", field=f"{key} (line {duplicate.first_line})")
 
 
 def _of_settings(files: Sequence[File]) -> Iterator[Remark]:
-    """File by file: several installations may be kept in one repository."""
+    """Lint each file separately, because a repository may hold several installations."""
     for file in files:
         if any(word in file.text for word in _SETTINGS):
             try:
@@ -76,14 +76,14 @@ def _of_settings(files: Sequence[File]) -> Iterator[Remark]:
 
 def _linted(held: Sequence[Located]) -> Sequence[Remark]:
     from argosy.features.health_checks.lint import (
-        lint_settings,  # late: what reads Lua is large, and few files hold settings
+        lint_settings,  # imported late: the Lua parser is large, and few files hold settings
     )
 
     return lint_settings(held).remarks
 
 
 def _hiding(held: Sequence[Located]) -> Iterator[Remark]:
-    """Checks that know less than what they hide."""
+    """Report health checks that override a built-in check that knows more."""
     from argosy.features.health_checks.comparison import hidden_by, judged_by_more
     from argosy.features.health_checks.lint import Remark
     from argosy.features.health_checks.service import Workbench

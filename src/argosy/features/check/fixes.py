@@ -1,7 +1,7 @@
-"""`argosy check --fix`: writes the edits that findings bring with them.
+"""Applies the file fixes of findings, for `argosy check --fix`.
 
-In: findings. Out: what was changed, and what was not and why. Never: a file with conflict markers; a file that is not
-below what was checked; an edit that loses a comment line.
+In: findings. Out: fixed findings, and unfixed ones with the reason. Never: edits a file with conflict markers or one
+outside the checked paths; loses a comment line.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _COMMENT: Final = re.compile(r"^[ \t-]*#", re.MULTILINE)
 
 class Mended(NamedTuple):
     finding: Finding
-    place: Place  # the first line that changed
+    place: Place  # the first changed line
 
 
 class Unmended(NamedTuple):
@@ -54,15 +54,15 @@ def mend(findings: Sequence[Finding], paths: Sequence[str]) -> Mending:
 
 
 def _mended(given: Mend, paths: Sequence[str]) -> Place | None:
-    """Where it was mended; None where the cure of another finding was its own too."""
+    """Edit the file and return the changed line; None if the fix of another finding already made the change."""
     file = given.place.file
     if not os.path.isfile(file) or os.path.islink(file) or not _is_ours(file, paths):
-        raise ManifestError("it is written in a file that is not below what was checked; edit it there")
+        raise ManifestError("it is in a file outside the checked paths; edit it there")
     before = _text(file)
     document, above, manifest = _found(before, given)
     edits = [Edit((*above, *edit.path), edit.value) for edit in given.edits(manifest)]
     if not edits:
-        raise ManifestError("the file says something else than what is rendered; edit it by hand")
+        raise ManifestError("the file differs from the rendered object; edit it by hand")
     after = edited(before, edits, document=document, where=file)
     if after == before:
         return None
@@ -78,7 +78,7 @@ def _is_ours(file: str, paths: Sequence[str]) -> bool:
 
 
 def _write(file: str, text: str) -> None:
-    """All of it or nothing, with the permissions that the file has."""
+    """Replace the file atomically and keep its permissions."""
     new = f"{file}.argosy-new"
     Path(new).write_bytes(text.encode())
     shutil.copymode(file, new)
@@ -89,14 +89,14 @@ def _text(file: str) -> str:
     try:
         text = Path(file).read_bytes().decode()
     except UnicodeDecodeError:
-        raise ManifestError("it is no UTF-8; save it as UTF-8 first") from None
+        raise ManifestError("the file is not UTF-8; save it as UTF-8 first") from None
     if _CONFLICT.search(text):
-        raise ManifestError("it has conflict markers; resolve them first")
+        raise ManifestError("the file has conflict markers; resolve them first")
     return text
 
 
 def _found(text: str, given: Mend) -> tuple[int, tuple[str | int, ...], Manifest]:
-    """The one object of the file with this kind and name: which document, where in it, and what it says."""
+    """Find the only object of this kind and name in the file; return document index, path and manifest."""
     documents = [each for each in load_all(text, where=given.place.file) if each is not None]
     found = [
         (number, path, manifest)
@@ -106,7 +106,7 @@ def _found(text: str, given: Mend) -> tuple[int, tuple[str | int, ...], Manifest
     ]
     if len(found) != 1:
         what = f"{given.key.kind}/{given.key.name}"
-        often = f"holds {what} {len(found)} times" if found else f"calls {what} otherwise, or only patches it"
+        often = f"has {what} {len(found)} times" if found else f"does not define {what} (another name, or a patch)"
         raise ManifestError(f"the file {often}; edit it by hand")
     return found[0]
 

@@ -1,7 +1,7 @@
-"""Files that are kubeconfigs by content, whatever they are called.
+"""Finds kubeconfig files by content, whatever their names.
 
-In: paths that were typed, and the files that are read as manifests. Out: items, and notes of what was not read. Never:
-a file that Git does not track, where there is a repository; a link followed.
+In: the given paths, and the files read as manifests. Out: manifests, and notes about what was not read. Never: reads a
+file that Git does not track, if there is a repository; follows a link.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class TrackedFiles:
         self._by_root: dict[str, frozenset[str] | ArgosyError] = {}
 
     def list_files(self, root: str) -> frozenset[str]:
-        """Absolute paths. Raises ArgosyError where Git cannot say."""
+        """List absolute paths. Raises ArgosyError if Git fails."""
         if root not in self._by_root:
             try:
                 self._by_root[root] = frozenset(os.path.join(root, name) for name in _tracked(root))
@@ -48,11 +48,11 @@ class TrackedFiles:
         try:
             return root is not None and real in self.list_files(root)
         except ArgosyError:
-            return True  # it is in a repository: better to mention Git without need
+            return True  # it is in a repository, so assume tracked
 
 
 def find_kubeconfigs(paths: Sequence[str], manifests: Sequence[File], tracked: TrackedFiles) -> Kubeconfigs:
-    """Kubeconfigs below the paths, without those that are manifests by their name and content."""
+    """Find kubeconfigs below the paths, except those that are already read as manifests."""
     likely = (file for file in manifests if b"Config" in file.text and b"users" in file.text)
     known = {file.path for file in likely if any(item.kind == ("", "Config") for item in file.items())}
     notes: list[str] = []
@@ -87,11 +87,11 @@ def _is_within_any(path: str, folders: Container[str]) -> bool:
 
 
 def _untracked(typed: str, real: str, notes: list[str]) -> Iterator[str]:
-    """Files outside of Git."""
+    """Yield files outside Git."""
     for count, path in enumerate(below(real, ("",)) if os.path.isdir(real) else [real]):
         if count >= MOST_FILES:
             told = f"{typed}: only the first {MOST_FILES} files were searched for kubeconfigs"
-            notes.append(f"{told}; name a smaller folder")
+            notes.append(f"{told}; choose a smaller folder")
             return
         yield path
 
@@ -107,7 +107,7 @@ def _tracked(root: str) -> list[str]:
 
 
 def _read_text(path: str) -> File | None:
-    """A text that has the fields of a kubeconfig; None for all others, so that few files are parsed."""
+    """Return a text file that contains the fields of a kubeconfig; None for all others, so that few are parsed."""
     if os.path.islink(path) or not os.path.isfile(path) or os.path.getsize(path) > MOST_BYTES:
         return None
     try:

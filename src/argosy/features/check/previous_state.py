@@ -1,6 +1,6 @@
-"""What rules see that know what was there before.
+"""Applies the rules that need the previous state of the repository.
 
-In: paths, and a base. Out: sights by rule. Never: fails where there is no history, unless somebody named a base.
+In: paths and a base. Out: violations by rule. Never: fails without Git history, unless a base was given.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from argosy.gitops.workspace.paths import enclosing
 
 
 def told_by_history(paths: Sequence[str], base: str, *, talk: Talk) -> Mapping[str, tuple[Sight, ...]]:
-    """The working tree beside the commit where it left what it would be merged into, or beside the base."""
+    """Compare the working tree with the base, or by default with the merge base of the target branch."""
     folder = paths[0] if paths else os.curdir
     if enclosing(os.path.realpath(folder)) is None and not base:
         return {}

@@ -1,7 +1,7 @@
-"""Asks the hosts of repositories for their branches and tags.
+"""Checks on the Git hosts whether branches and tags exist.
 
-In: an address and a ref. Out: why the ref is not there, or nothing. Never: asks without being told to; holds a host
-that does not answer against anybody.
+In: a repository URL and a ref. Out: an error message if the ref does not exist. Never: contacts a host unless
+requested; reports an unreachable host as a finding.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ RefsOf = Callable[[str], "Refs"]
 
 
 class Hosts:
-    """Each is asked once; what could not be asked is told once."""
+    """Refs of remote repositories; an unreachable repository is tried and noted once."""
 
     def __init__(self, refs_of: RefsOf | None) -> None:
         self._refs_of = refs_of
@@ -34,6 +34,6 @@ class Hosts:
             refs = self._refs_of(url)
         except ArgosyError as error:
             self._silent.add(url)
-            self.notes.append(f"branches and tags could not be asked for: {error}")
+            self.notes.append(f"branches and tags were not checked: {error}")
             return ""
         return "" if refs.find(ref) else refs.unknown(ref, "", url).message

@@ -1,7 +1,7 @@
-"""Builds folders of a repository, for an Application or for nobody.
+"""Renders folders of a repository, for an Application or without one.
 
-In: a folder, and who wants it. Out: its manifests with their places, a fault, or a note. Never: lets one failure end
-the others; holds a host that does not answer against the repository.
+In: a folder and an Application. Out: manifests with their locations, a fault, or a note. Never: lets one failure stop
+the others; reports an unreachable host as a fault of the repository.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from argosy.gitops.workspace.manifest_lines import located
 
 @dataclass
 class Built:
-    """What came of it; a note where nobody is to blame."""
+    """The result of a render; `note` says why it was not rendered, if that is not the repository's fault."""
 
     items: list[Item] = field(default_factory=list)
     fault: Fault | None = None
@@ -36,7 +36,7 @@ class Builder:
         self._checkouts = checkouts
 
     def build(self, root: str, app: Application, sources: Iterable[Source], place: Place) -> Built:
-        """All sources from one working tree; `place` is told where nothing better is known."""
+        """Render all sources from one working tree; `place` is the location of faults without a better one."""
         built = Built()
         checkout = self._checkouts.working(root)
         refs = {source.alias: checkout for source in app.sources if source.alias}
@@ -46,14 +46,16 @@ class Builder:
                 built.items += located(rendered, root)
                 built.inputs |= {os.path.join(root, each.path) for each in rendered.inputs if not each.place}
             except (LimitError, SourceError, TransientError) as error:
-                built.note = f"{place.file}: was not built: {error}"
+                built.note = f"{place.file}: not rendered: {error}"
             except ArgosyError as error:
                 built.fault = _fault(error, root, place)
         return built
 
     def failing(self, root: str, app: Application, source: Source) -> str:
-        """Why it cannot be rendered at the branch that it follows, as this clone knows it; empty where it can, or where
-        the working tree stands for that branch, or the branch is not known here."""
+        """Return why rendering fails at the branch that the source tracks, as fetched in this clone.
+
+        Empty if it succeeds, if the working tree is that branch, or if the branch is not in this clone.
+        """
         ref = source.ref.removeprefix("refs/heads/")
         if is_checked_out(root, ref) or is_merged_into(root, ref):
             return ""
@@ -70,7 +72,7 @@ class Builder:
         return ""
 
     def has(self, root: str, ref: str, path: str) -> bool:
-        """Whether a branch, tag or commit that is known here holds the path."""
+        """True if a branch, tag or commit in this clone has the path."""
         for name in (ref, f"origin/{ref}") if os.path.exists(os.path.join(root, ".git")) else ():
             try:
                 if self._checkouts.within(root, name).tree.entry(path) is not None:

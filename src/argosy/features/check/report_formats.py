@@ -1,4 +1,4 @@
-"""Findings as other programs read them: CI systems, code hosts, scripts. In: what was checked. Out: one text."""
+"""Renders findings for CI systems, code hosts and scripts. In: a CheckResult. Out: one text."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _github(found: Checked) -> str:
 
 
 def _annotation(finding: Finding) -> str:
-    """A line that GitHub Actions shows beside the code."""
+    """Render a workflow command that GitHub Actions shows next to the code."""
     kind = {"info": "notice"}.get(finding.severity, str(finding.severity))
     text = plain(f"{finding.sight.message}; {finding.sight.fix}").replace("%", "%25")
     file = plain(finding.place.file).replace("%", "%25").replace(",", "%2C").replace(":", "%3A")
@@ -117,7 +117,7 @@ def _gitlab(found: Checked) -> str:
 
 
 def _digest(finding: Finding) -> str:
-    """The same for the same finding, though it moves by some lines."""
+    """Stable fingerprint that does not depend on the line."""
     return hashlib.sha256(f"{finding.mark}|{finding.sight.message}".encode()).hexdigest()
 
 

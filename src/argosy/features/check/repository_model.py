@@ -1,7 +1,7 @@
-"""From files to a repository that rules can look at.
+"""Builds the repository model that rules check, from files.
 
-In: the files below some paths. Out: a Repository: each Application rendered, each kustomization that none names, what
-is left, and notes of what could not be looked at. Never: skips anything in silence.
+In: the files below some paths. Out: RepositoryFacts: rendered Applications, kustomizations without an Application,
+remaining manifests, and notes about what was not checked. Never: skips anything silently.
 """
 
 from __future__ import annotations
@@ -34,11 +34,9 @@ _REFERENCES: Final = ("resources", "bases", "components")
 
 
 class Survey:
-    """One look at some paths."""
+    """Reads and renders everything below the given paths, once."""
 
-    def __init__(
-        self, paths: Sequence[str], builder: Builder, *, is_typed: bool = False, boundary: str = ""
-    ) -> None:
+    def __init__(self, paths: Sequence[str], builder: Builder, *, is_typed: bool = False, boundary: str = "") -> None:
         self.files = list(files_of(paths))
         self._builder = builder
         self._paths = paths
@@ -47,7 +45,7 @@ class Survey:
         self._read: set[str] = set()  # files that renderings read
         self._notes: list[str] = []
         self._charts = {file.folder: _chart_type(file) for file in self.files if file.path.endswith(f"/{CHART_FILE}")}
-        self._homes: dict[str, str] = {}  # address → the folder that stands for its repository
+        self._homes: dict[str, str] = {}  # repository URL → the local folder of that repository
 
     def repository(self, planned: Sequence[Planned] = ()) -> Repository:
         unnamed = [self._unnamed(folder) for folder in (*self._kustomizations(), *self._typed_charts())]
@@ -78,10 +76,10 @@ class Survey:
             notes=(*self._notes, *kubeconfigs.notes),
         )
 
-    # -- kustomizations that no Application names --
+    # -- kustomizations without an Application --
 
     def _kustomizations(self) -> list[str]:
-        """Folders that no other kustomization builds on."""
+        """List folders that no other kustomization uses as a base."""
         found = {file.folder: file for file in self.files if file.is_kustomization}
         used = {
             os.path.normpath(os.path.join(folder, str(each)))
@@ -105,14 +103,14 @@ class Survey:
     # -- charts --
 
     def _typed_charts(self) -> list[str]:
-        """Folders of charts that were typed themselves; where there is a kustomization too, it wins, as in Argo CD."""
+        """List chart folders among the given paths; a kustomization in the same folder wins, as in Argo CD."""
         folders = dict.fromkeys(os.path.realpath(path) for path in self._paths)
         return [folder for folder in folders if self._is_chart(folder)]
 
     def _is_chart(self, folder: str) -> bool:
         kind = self._charts.get(folder)
         if kind == "library":
-            self._noted(f"{shown(folder)}: a library chart creates nothing by itself, and was not rendered")
+            self._noted(f"{shown(folder)}: not rendered: a library chart creates no objects")
         return kind is not None and kind != "library"
 
     def _note_charts(self, rendered: set[str]) -> None:
@@ -124,11 +122,11 @@ class Survey:
             if kind != "library" and not is_subchart and not is_rendered:
                 folders.append(shown(folder))
         if len(folders) > _MAX_CHART_NOTES:
-            self._noted(f"{', '.join(folders)}: no Application here names these {len(folders)} charts, so they were not"
+            self._noted(f"{', '.join(folders)}: no Application here uses these {len(folders)} charts, so they were not"
                         f" rendered; to check one with its own values: {_check_command(folders[0])}")  # fmt: skip
             return
         for folder in folders:
-            self._noted(f"{folder}: no Application here names this chart, so it was not rendered; to check it with its"
+            self._noted(f"{folder}: no Application here uses this chart, so it was not rendered; to check it with its"
                         f" own values: {_check_command(folder)}")  # fmt: skip
 
     def _is_values(self, file: File) -> bool:
@@ -137,7 +135,7 @@ class Survey:
     # -- Applications --
 
     def _applications(self, unnamed: Sequence[Rendering]) -> Iterator[tuple[Written, str]]:
-        """Each with the file that it is written in."""
+        """Yield each Application with its file."""
         seen: set[tuple[str, str]] = set()
         written = (item for each in unnamed for item in each.items)
         raw = (item for file in self.files if file.path not in self._read for item in file.items())
@@ -151,10 +149,10 @@ class Survey:
         try:
             app = read_application(item.manifest, item.at().file)
         except ArgosyError as error:
-            self._noted(f"{item.at()}: {item.name} was not looked at: {error}")
+            self._noted(f"{item.at()}: {item.name} not checked: {error}")
             return None
         if held := _placeholder(app):
-            told = f"{item.name} has the placeholder {held}, which somebody fills in later, and was not looked at"
+            told = f"{item.name} not checked: it has the placeholder {held}"
             self._noted(f"{item.at()}: {told}")
             return None
         return Written(app, item)
@@ -177,14 +175,14 @@ class Survey:
                     waiting.append((found, os.path.realpath(item.at().file)))
 
     def _one(self, written: Written, file: str) -> Rendering:
-        # argo: a source that has an alias and no path only serves files to the others.
+        # argo: a source with a ref name and no path only provides files to the others.
         sources = [each for each in written.app.sources if each.path or each.chart or not each.alias]
         place, top = written.at("spec", "source"), self._top_of(file)
         roots: set[str] = set()
         for number, source in enumerate(sources):
             path = ("spec", "sources", number) if written.app.has_many_sources else ("spec", "source")
             if source.chart:
-                self._noted(f"{written.name}: the chart {source.chart} of {source.repo_url} was not looked at")
+                self._noted(f"{written.name}: not checked: chart {source.chart} of {source.repo_url}")
                 return Rendering(written, "")
             is_ours = source.repo_url in self._homes or is_of(source.repo_url, top)
             root = _home(source, file, top)
@@ -192,7 +190,7 @@ class Survey:
                 return self._elsewhere(written, source, written.at(*path, "path"), top, is_ours)
             roots.add(root)
         if len(roots) != 1:
-            told = f"{written.name}: its sources are below several folders here, and were not looked at"
+            told = f"{written.name}: not checked: its sources are in several repositories here"
             self._noted(told if roots else "")
             return Rendering(written, "")
         root = roots.pop()
@@ -204,25 +202,25 @@ class Survey:
         return Rendering(written, folder, tuple(built.items), fault)
 
     def _behind(self, written: Written, sources: Sequence[Source], top: str) -> Fault | None:
-        """What is whole here, and not at the branch that the Application follows."""
+        """Return a fault if the sources render here but not at the branch that the Application tracks."""
         is_ours = len(sources) == 1 and (sources[0].repo_url in self._homes or is_of(sources[0].repo_url, top))
         why = self._builder.failing(top, written.app, sources[0]) if is_ours else ""
         if not why:
             return None
         ref = sources[0].ref
-        message = f"{written.name}: at {ref}, as this clone knows it, it cannot be rendered: {why}"
+        message = f"{written.name}: cannot be rendered at {ref} (as fetched in this clone): {why}"
         place = written.at("spec", "source", "targetRevision")
-        return Fault(Trouble.PATH, message, f"bring the files to {ref}, or follow a branch that has them", place)
+        return Fault(Trouble.PATH, message, f"bring the files to {ref}, or track a branch that has them", place)
 
     def _elsewhere(self, written: Written, source: Source, place: Place, top: str, is_ours: bool) -> Rendering:
         if not is_ours:
-            self._noted(f"{written.name}: {source.repo_url} is another repository, and was not looked at")
+            self._noted(f"{written.name}: not checked: {source.repo_url} is another repository")
             return Rendering(written, "")
         if self._builder.has(top, source.ref or "HEAD", source.path):
-            self._noted(f"{written.name}: {source.path} is only at {source.ref}, and was not looked at")
+            self._noted(f"{written.name}: not checked: {source.path} exists only at {source.ref}")
             return Rendering(written, "")
         at = f", nor at {source.ref}" if source.ref not in ("", "HEAD") and remotes(top) else ""
-        message = f"{written.name}: there is no folder {source.path} in this repository{at}"
+        message = f"{written.name}: folder {source.path} not found in this repository{at}"
         return Rendering(written, "", fault=Fault(Trouble.PATH, message, "correct the path, or add the folder", place))
 
     def _has(self, url: str, ref: str, path: str) -> bool | None:
@@ -241,13 +239,13 @@ class Survey:
 
 
 def _check_command(folder: str) -> str:
-    """The command for a shell; `./` keeps a name such as -x from being read as a flag."""
+    """Return the shell command; `./` keeps a name such as -x from being parsed as a flag."""
     return f"argosy check {shlex.quote(f'./{folder}' if folder.startswith('-') else folder)}"
 
 
 def _is_namesake(source: Source, top: str) -> bool:
-    """Whether an address may be this repository's: the clone came from nowhere, or from one of the same name."""
-    # A copy on this machine may be called anything.
+    """True if the URL may be this repository: the clone has no remote, or a remote of the same name."""
+    # A local copy may have any name.
     names = {_last(each) for each in remotes(top).values() if not each.startswith(("/", ".", "file:"))}
     return not names or _last(source.repo_url) in names
 
@@ -257,7 +255,7 @@ def _last(address: str) -> str:
 
 
 def _placeholder(app: Application) -> str:
-    """What stands in an Application for a value that is known only later."""
+    """Find a placeholder such as `${NAME}` in an Application, which is replaced before it is applied."""
     destination = app.destination
     words = [app.name, destination.name, destination.namespace, destination.server]
     words += [word for source in app.sources for word in (source.repo_url, source.path, source.ref)]
@@ -265,7 +263,7 @@ def _placeholder(app: Application) -> str:
 
 
 def _release_name(folder: str) -> str:
-    """A name that Helm accepts for a release."""
+    """Build a valid Helm release name."""
     return re.sub(r"[^a-z0-9-]+", "-", folder.lower()).strip("-")[:53].strip("-") or "release"
 
 
@@ -284,7 +282,7 @@ def _is_top(source: Source) -> bool:
 
 
 def _home(source: Source, file: str, top: str) -> str | None:
-    """The folder above the Application from which its path leads to a folder; the repository's own before others."""
+    """Find the parent folder of the Application's file in which its path exists; the repository root is tried first."""
     above = [os.path.dirname(file)]
     while above[-1] != top and os.path.dirname(above[-1]) != above[-1]:
         above.append(os.path.dirname(above[-1]))

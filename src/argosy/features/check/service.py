@@ -1,6 +1,6 @@
-"""`argosy check`, without its printing.
+"""Checks paths with all rules, and applies fixes.
 
-In: paths, and what is excused. Out: Checked. Never: writes, but for a baseline or edits that were asked for.
+In: paths, suppressions and a baseline. Out: CheckResult. Never: writes, except a requested baseline or fix; prints.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ if TYPE_CHECKING:
 class Checked:
     findings: list[Finding]
     excused: list[Excused]
-    notes: list[str]  # what could not be looked at, and why
+    notes: list[str]  # what was not checked, and why
     applications: int
     objects: int
     mended: list[Mended] = field(default_factory=list)
     unmended: list[Unmended] = field(default_factory=list)
-    is_empty: bool = False  # nothing was there to be looked at
+    is_empty: bool = False  # the paths have nothing to check
 
 
 class Manner(NamedTuple):
-    """How to look, beside where."""
+    """Options of a check, without the paths."""
 
-    profile: str = ""  # that every Application is held against
-    refs_of: RefsOf | None = None  # whom to ask for branches and tags; None: nobody
-    is_online: bool = False  # ask the hosts
-    base: str = ""  # what changes are compared with; empty: what the branch would be merged into
-    is_typed: bool = False  # a person typed the paths: outside of Git, their bases in folders above are read
-    boundary: str = ""  # the real path of a folder outside of which nothing is rendered; empty: see top_of
+    profile: str = ""  # a checklist for every Application
+    refs_of: RefsOf | None = None  # fetches branches and tags of a repository; None: they are not checked
+    is_online: bool = False  # fetch branches and tags from the Git hosts
+    base: str = ""  # the ref to compare with; empty: the branch to merge into
+    is_typed: bool = False  # a user gave the paths: outside Git, bases in parent folders are read too
+    boundary: str = ""  # real path of a folder outside of which nothing is rendered; empty: see top_of
 
 
 PLAIN: Final = Manner()
-OVERRIDDEN: Final = "the file was edited, but a kustomization or chart overrides what it says; edit it there"
+OVERRIDDEN: Final = "the file was edited, but a kustomization or chart overrides the value; edit it there"
 
 
 def check(
@@ -84,7 +84,7 @@ def check(
 
 
 def fix(paths: Sequence[str], *, baseline: str = "", manner: Manner = PLAIN, talk: Talk) -> Checked:
-    """Writes what findings can mend by themselves, and checks again."""
+    """Apply the fixes of findings, and check again."""
     mending = mend(check(paths, baseline=baseline, manner=manner, talk=talk).findings, paths)
     after = check(paths, baseline=baseline, manner=manner, talk=talk)
     left = {each.mark for each in after.findings}
@@ -94,7 +94,7 @@ def fix(paths: Sequence[str], *, baseline: str = "", manner: Manner = PLAIN, tal
 
 
 def _delivery(path: str) -> tuple[Delivery | None, str]:
-    """argosy.yaml beside what is checked, or at the top of its repository."""
+    """Load argosy.yaml from the checked folder or from the repository root."""
     from argosy.gitops.delivery_file.reader import read_delivery
 
     real = os.path.realpath(path)
@@ -132,29 +132,29 @@ def _known(baseline: str) -> Counter[str]:
     try:
         return read_baseline(load(Path(baseline).read_bytes(), where=baseline), baseline)
     except FileNotFoundError:
-        advice = "make it with --write-baseline, or correct the path"
-        raise UserError(f"there is no such baseline; {advice}", where=baseline) from None
+        advice = "create it with --write-baseline, or correct the path"
+        raise UserError(f"baseline not found; {advice}", where=baseline) from None
 
 
 def _write(baseline: str, findings: list[Finding]) -> None:
     from argosy.kube.objects import dump
 
     if not baseline:
-        raise UserError("say where to with --baseline FILE", where="--write-baseline")
+        raise UserError("requires --baseline FILE", where="--write-baseline")
     Path(baseline).write_text(dump(baseline_of(findings)))
 
 
 def _undeployed(repository: Repository) -> list[str]:
-    """What is in no Application and no kustomization is looked at for secrets and settings alone, and that is said."""
+    """Note files outside Applications and kustomizations, which are only checked for secrets and settings."""
     files = Counter(item.at().file for item in repository.loose if item.key.group != "argoproj.io")
     if not files:
         return []
     named = ", ".join(sorted(files)[:3]) + (", …" if len(files) > 3 else "")
-    return [f"{named}: deployed by nothing here, so only looked at for secrets and settings; name a file to check it"]
+    return [f"{named}: not deployed here, so only checked for secrets and settings; to check a file, pass its path"]
 
 
 def _unknown_kinds(repository: Repository) -> list[str]:
-    """Kinds whose fields nobody here can judge are named, once each."""
+    """Note kinds without a known schema, once each."""
     schemas = Schemas(repository.definitions)
     counts = Counter(
         f"{item.key.kind} ({item.manifest.get('apiVersion')})"
@@ -164,4 +164,4 @@ def _unknown_kinds(repository: Repository) -> list[str]:
     if not counts:
         return []
     named = ", ".join(f"{number} {kind}" for kind, number in sorted(counts.items()))
-    return [f"no definition is known of {named}: their fields were not looked at; keep the definitions in Git"]
+    return [f"no schema found for {named}: their fields were not checked; keep the CustomResourceDefinitions in Git"]

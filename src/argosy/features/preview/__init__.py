@@ -1,4 +1,4 @@
-"""What a branch would change, without a cluster: two states of a repository, rendered and compared.
+"""`argosy preview`: renders and compares two states of a repository, without a cluster.
 
-In: a repository and two states of it. Out: what changes, application by application. Never: writes; prints.
+In: a repository and two states of it. Out: the changes per Application. Never: writes; prints.
 """

@@ -1,7 +1,7 @@
-"""The Applications that a side has.
+"""Finds the Applications of each side of a comparison.
 
-In: both sides. Out: each Application with the file that it is written in, on each side. Never: one that a template or
-a patch only looks like; a file parsed twice that both sides share.
+In: both sides. Out: each Application with its file, per side. Never: takes a template or a patch for an Application;
+parses a file twice that is equal on both sides.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ENDINGS: Final = (".yaml", ".yml", ".json")
 
 @dataclass(frozen=True)
 class Found:
-    """An Application of a side, and its file as the repository has it."""
+    """An Application of one side, and the path of its file in the repository."""
 
     written: Written
     file: str
@@ -54,7 +54,7 @@ class Found:
 
 
 class Index:
-    """What both sides hold that matters: files that may define Applications, and kustomizations."""
+    """Indexes files that may define Applications, and kustomizations, on both sides."""
 
     def __init__(self, sides: Sides, repository: Repository) -> None:
         self.sides = sides
@@ -80,7 +80,7 @@ class Index:
                     yield path
 
     def folders(self, which: str) -> frozenset[str]:
-        """Every folder that holds something."""
+        """List all folders that contain files."""
         changed = self.sides.changed
         kept = [path for path in self._all if which == "base" or path not in changed]
         new = [path for path, each in changed.items() if each.is_after] if which == "head" else []
@@ -102,14 +102,14 @@ def read(side: Side, path: str) -> bytes:
     try:
         return side.tree.read(path)
     except SourceError:
-        return b""  # too large, or gone meanwhile
+        return b""  # too large, or deleted meanwhile
 
 
 class Finder:
-    """All Applications of one side."""
+    """Finds all Applications of one side."""
 
     def __init__(self, index: Index, which: str, drawer: Drawer, known: Reaches | None = None) -> None:
-        """`known` is what the other side reaches: folders that are the same need not be looked at again."""
+        """`other_reach` is the reach of the other side; unchanged folders are not scanned again."""
         self.which, self._index, self._drawer = which, index, drawer
         self.side = index.side(which)
         self.reaches = Reaches(self.side.tree, known, around(index.sides.changed))
@@ -118,7 +118,7 @@ class Finder:
 
     @cached_property
     def folders(self) -> dict[str, frozenset[str] | None]:
-        """Kustomizations, with what each reaches."""
+        """Folders with a kustomization, and the reach of each."""
         return {folder: self.reaches.of(folder) for folder in sorted({*map(_folder, self._kustomizations)})}
 
     @property
@@ -126,14 +126,14 @@ class Finder:
         return self._index.kustomizations[self.which]
 
     def roots(self, folders: Iterable[str]) -> list[str]:
-        """Those of the folders that no other kustomization builds on."""
+        """Return the folders that no other kustomization uses as a base."""
         return [folder for folder in folders if not self._is_used(folder)]
 
     def _is_used(self, folder: str) -> bool:
         name = posixpath.basename(folder).encode()
         for path in self._kustomizations:
             file, above = self._index.file(self.which, path), _folder(path)
-            # Only a text that holds the name, or climbs to the folder, can lead there; few need to be parsed.
+            # Only a file with the folder's name or `..` can reference it, so few files need to be parsed.
             if above != folder and (name in file.text or b".." in file.text) and folder in _uses(file, above):
                 return True
         return False
@@ -167,12 +167,12 @@ class Finder:
         try:
             written = Written(read_application(item.manifest, shown(os.path.join(root, path))), item)
         except ArgosyError as error:
-            self.notes.append(f"{item.at()}: {item.name} was not looked at: {error}")
+            self.notes.append(f"{item.at()}: {item.name} not compared: {error}")
             return None
         return Found(written, path)
 
     def folder(self, folder: str) -> Drawn:
-        """A kustomization that no Application names."""
+        """Render a kustomization that no Application uses."""
         app = Application(name=posixpath.basename(folder), sources=(read_source({"path": folder or "."}),))
         return self._drawer.draw(self.side, app, "", Place(shown(os.path.join(self._index.sides.root, folder))))
 
@@ -189,7 +189,7 @@ def _uses(file: File, folder: str) -> set[str]:
 
 
 def matched(before: list[Found], after: list[Found]) -> list[tuple[Found | None, Found | None]]:
-    """The same Application on both sides: by name and file; where a file moved, by name alone if that is plain."""
+    """Pair Applications of both sides by name and file; after a file move, by name alone if that is unambiguous."""
     left = {(each.key, each.file): each for each in before}
     pairs: list[tuple[Found | None, Found | None]] = []
     unmatched = []

@@ -1,4 +1,4 @@
-"""`argosy preview [BASE[...HEAD]] [APP…]`: what a branch would change, before it is merged."""
+"""`argosy preview [BASE[...HEAD]] [APP…]`: shows the effects of a branch before it is merged."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Commands = argparse._SubParsersAction  # the type argparse gives no public name
 
 EXAMPLES: Final = """\
 Examples:
-  argosy preview                       this branch, with what is not committed yet, against main
+  argosy preview                       this branch with uncommitted changes, against main
   argosy preview HEAD~1 llmops-dev     since the last commit, one Application
   argosy preview origin/main...HEAD -o md > comment.md
-  argosy preview --live                against what runs in the cluster
+  argosy preview --live                against the live state in the cluster
 
 See also: docs/guides/previewing.md
 """
@@ -37,18 +37,18 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "preview",
         help="what a branch would change, before it is merged",
-        description="Renders what differs on both sides, and says what that does: restarts,\n"
-        "deletions, what it costs. No cluster is needed.",
+        description="Renders changed Applications on both sides and reports the effects: restarts,\n"
+        "deletions, resource requests. No cluster is needed.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    about = "BASE, BASE...HEAD or BASE..HEAD (default: what this branch would be merged into, and the working tree)"
+    about = "BASE, BASE...HEAD or BASE..HEAD (default: the branch to merge into, and the working tree)"
     add("words", nargs="*", metavar="BASE[...HEAD] APP", help=f"{about}; and names of Applications (default: all)")
-    add("--repo", default=".", metavar="DIR", help="a folder of the repository (default: the current one)")
-    add("--diff", action="store_true", help="whole differences line by line, instead of fields")
+    add("--repo", default=".", metavar="DIR", help="a folder of the repository (default: the current folder)")
+    add("--diff", action="store_true", help="show full line diffs instead of fields")
     add("-o", "--output", choices=FORMS, default="text", help="text (default), md, html, json or yaml")
-    add("--live", action="store_true", help="compare with what lives in the cluster, instead of with the base")
+    add("--live", action="store_true", help="compare with the live state in the cluster instead of the base")
     add_target_flags(parser)
     parser.set_defaults(run=run)
 
@@ -71,7 +71,7 @@ def run(chosen: argparse.Namespace) -> int:
 def _found(chosen: argparse.Namespace) -> Preview:
     from argosy.features.preview.service import preview
 
-    with patiently("looking at what differs, and rendering both sides …"):
+    with patiently("comparing files and rendering both sides …"):
         if chosen.live:
             from argosy.cli.connection import opening
             from argosy.features.preview.live_comparison import preview_live
@@ -141,7 +141,7 @@ def _change(change: Change, effects: list[str], screen: Screen, *, is_whole: boo
         place = f"   {each.place}" if each.place else ""
         yield plain(f"      {each.path}   {each.before} → {each.after}{place}")
     if len(fields) > MOST_FIELDS:
-        yield f"      … and {len(fields) - MOST_FIELDS} more fields; all of them: --diff"
+        yield f"      … and {len(fields) - MOST_FIELDS} more fields; show all: --diff"
 
 
 def _advice(found: Preview, chosen: argparse.Namespace) -> str:
@@ -152,7 +152,7 @@ def _advice(found: Preview, chosen: argparse.Namespace) -> str:
     if found.impact.of(EffectKind.REFUSED):
         return "argosy explain AGY111"
     if not found.impact.touched and not chosen.words:
-        return "argosy preview HEAD~1 for the last commit, or name a base"
+        return "argosy preview HEAD~1 for the last commit, or choose a base"
     return ""
 
 

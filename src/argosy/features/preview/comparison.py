@@ -1,7 +1,7 @@
-"""Two sides of a repository, application by application.
+"""Compares two sides of a repository per Application.
 
-In: both sides. Out: Comparison: all that is touched, with the objects that change. Never: renders an Application whose
-files are the same on both sides, unless other Applications may come of it; writes.
+In: both sides. Out: RepositoryComparison: changed Applications with their changed objects. Never: renders an
+Application whose files are equal on both sides, unless it may define further Applications; writes.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _SHOWN: Final = 3
 
 @dataclass
 class Comparison:
-    """Both sides, and all that was found on them."""
+    """Both sides, and the changes between them."""
 
     sides: Sides
     touched: list[Touched]
     applications: list[Found]  # after
     notes: list[str] = field(default_factory=list)
-    lost: list[Lost] = field(default_factory=list)  # Applications of ApplicationSets
+    lost: list[Lost] = field(default_factory=list)  # Applications that ApplicationSets no longer generate
     rendered: int = 0
     environments: Mapping[str, str] = field(default_factory=dict)  # application → environment, by argosy.yaml
 
@@ -65,7 +65,7 @@ class _Comparing:
         self.before = Finder(self.index, "base", self.drawer)
         self.after = Finder(self.index, "head", self.drawer, self.before.reaches)
         self.changed = around(sides.changed)
-        self.defining = around(self.index.candidates["head"])  # where further Applications may come from
+        self.defining = around(self.index.candidates["head"])  # paths that may define further Applications
         self.read: set[str] = set()  # files of the head that renders read
 
     def run(self) -> None:
@@ -101,13 +101,13 @@ class _Comparing:
         if not self.after.sets:
             return
         many = ", ".join(sorted(item.key.name for item in self.after.sets)[:_SHOWN])
-        self.found.notes.append(f"ApplicationSets are not expanded here ({many}): what they generate is not seen")
+        self.found.notes.append(f"ApplicationSets are not expanded ({many}): their Applications are not compared")
         sides = [[(item, self._folders_for(item, each)) for item in each.sets] for each in (self.before, self.after)]
         self.found.lost = lost(*sides)
         self.found.notes += [each.message for each in lost_applications(self.found.lost)]
 
     def _folders_for(self, item: Item, finder: Finder) -> frozenset[str]:
-        """Folders of the side; none where the set looks elsewhere, which only `lost` by the other side's would see."""
+        """List the side's folders for Git generators; empty if the set uses another repository or revision."""
         used = [each["git"] for each in item.all("spec", "generators") if _has_git(each)]
         if not used:
             return frozenset()
@@ -132,16 +132,16 @@ class _Comparing:
         if is_same and new is not None and self.drawer.is_current(new, found.app, self.sides.base, found.file):
             return new, new
         if is_same and new is not None and new.is_elsewhere:
-            return None, None  # whatever it is, this repository does not change it
+            return None, None  # an external source, which this repository does not change
         old = self.drawer.draw(self.sides.base, before.app, before.file, before.place) if before else None
         if is_wanted and (fault := _same_fault(old, new)):
-            self.found.notes.append(f"{found.app.name}: cannot be rendered, now as before: {fault}")
+            self.found.notes.append(f"{found.app.name}: cannot be rendered on either side: {fault}")
         elif is_wanted:
             self._compare(found.app.name, before, after, old, new)
         return old, new
 
     def _may_matter(self, found: Found) -> bool:
-        """Whether files that it may read are other than before, or may define further Applications."""
+        """True if files that it may read changed, or may define further Applications."""
         for source in found.app.sources:
             if source.chart:
                 continue
@@ -149,7 +149,7 @@ class _Comparing:
             if spot is None:
                 return True
             if spot.ref:
-                continue  # a ref that this change does not go to, and the Application is the same
+                continue  # it tracks another ref, and the Application is unchanged
             reached = self.after.reaches.of(posixpath.join(spot.home, _path(source)), source)
             if is_touched(reached, self.changed) or is_touched(reached, self.defining):
                 return True
@@ -189,8 +189,8 @@ class _Comparing:
         found, kept = ([], []) if is_broken else changes([] if is_moved else old.items, new.items, namespaces)
         where = environment(written, self.found.environments) if written else environment_of(name)
         refs = [spot.ref for _, spot, _ in new.renders if spot.ref]
-        notes = [f"follows {refs[0]}, which this change does not go to"] if refs and found else []
-        notes += ["goes to another cluster, and what it deployed stays where it was"] if is_moved else []
+        notes = [f"tracks {refs[0]}, which this change does not affect"] if refs and found else []
+        notes += ["moves to another cluster; its objects in the old cluster stay"] if is_moved else []
         self.found.touched.append(
             replace(
                 touched,
@@ -211,10 +211,10 @@ class _Comparing:
 
                 near = difflib.get_close_matches(name, known, n=1)
                 hint = f"did you mean {near[0]}?" if near else "see argosy check, or git branch for a ref"
-                hint = f"a folder is named with --repo {name}" if os.path.isdir(name) else hint
-                raise UserError(f"is no ref of this repository, and no Application in it; {hint}", where=name)
+                hint = f"for a folder, use --repo {name}" if os.path.isdir(name) else hint
+                raise UserError(f"not a ref and not an Application of this repository; {hint}", where=name)
 
-    # -- folders that no Application names --
+    # -- folders without an Application --
 
     def _folders(self, named: set[str]) -> None:
         all_folders = self.before.folders.keys() | self.after.folders.keys()
@@ -234,16 +234,16 @@ class _Comparing:
             new = self.after.folder(folder) if self.after in finders else Drawn()
             self.read |= {each.path for _, _, made in new.renders for each in made.inputs if not each.place}
             if any(item.kind == APPLICATION for item in (*old.items, *new.items)):
-                continue  # told as Applications
+                continue  # compared as Applications
             self.found.rendered += 1
             self.found.notes += [each.note for each in (old, new) if each.note]
             touched = Touched(folder or ".", None, None, is_folder=True)
             self._keep(folder, old, new, ("", ""), touched, None)
 
     def _unread(self) -> None:
-        """What changed, looks like manifests, and belongs to nothing that is deployed from here."""
+        """Note changed manifest files that no Application or kustomization reads."""
         if any(each.fault for each in self.found.touched):
-            return  # what it would have read is not known
+            return  # the files of the failed render are unknown
         left = [
             path
             for path, each in self.sides.changed.items()
@@ -256,7 +256,7 @@ class _Comparing:
         ]
         if left:
             named = ", ".join(sorted(left)[:_SHOWN]) + (", …" if len(left) > _SHOWN else "")
-            self.found.notes.append(f"{named}: changed, and deployed by no Application here")
+            self.found.notes.append(f"{named}: changed, but not deployed by any Application here")
 
     def _environments(self) -> dict[str, str]:
         text = _text(self.sides.head.tree, "argosy.yaml")
@@ -267,12 +267,12 @@ class _Comparing:
         try:
             delivery = read_delivery(text, "argosy.yaml")
         except ArgosyError:
-            return {}  # argosy check tells of it
+            return {}  # argosy check reports it
         return {each.application: environment_of(each.name) or each.name for each in delivery.environments}
 
 
 def _is_moved(touched: Touched) -> bool:
-    """Whether it goes to another cluster; a namespace is a part of each object's name."""
+    """True if the destination cluster changed; a changed namespace shows in the objects' keys."""
     if touched.before is None or touched.after is None:
         return False
     one, other = touched.before.destination.known, touched.after.destination.known
@@ -280,13 +280,13 @@ def _is_moved(touched: Touched) -> bool:
 
 
 def _same_fault(old: Drawn | None, new: Drawn | None) -> str:
-    """What is wrong on both sides, which is no matter of the change."""
+    """Return the fault that both sides have, so that it is not reported as a change."""
     faults = [drawn.fault.message for drawn in (old, new) if drawn and drawn.fault]
     return faults[0] if len(faults) == 2 and faults[0] == faults[1] else ""
 
 
 def _told_apart(touched: list[Touched]) -> list[Touched]:
-    """Several of one name, as in a repository of examples, are told apart by their files."""
+    """Add the file to the name of Applications that share a name, as in a repository of examples."""
     counts = Counter(each.name for each in touched)
     return [replace(each, name=f"{each.name} ({each.file})") if counts[each.name] > 1 else each for each in touched]
 
@@ -303,7 +303,7 @@ def _text(tree: Tree, path: str) -> bytes:
 
 
 def _is_same(before: Found, after: Found) -> bool:
-    """But for what a cluster writes, and what only people read."""
+    """True if file and manifest are equal."""
     return before.file == after.file and before.written.item.manifest == after.written.item.manifest
 
 

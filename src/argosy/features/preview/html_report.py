@@ -1,6 +1,6 @@
-"""A preview as one page that can be opened anywhere.
+"""Renders a preview as one self-contained HTML page.
 
-In: a preview. Out: HTML. Never: a script, or anything from elsewhere; text of a manifest as markup.
+In: a preview. Out: HTML. Never: scripts or external resources; manifest text as markup.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from argosy.features.preview.service import Preview
 from argosy.features.preview.summary import field_lines, head_line, rows, unified
 from argosy.gitops.analysis.object_changes import Change, Touched
 
-MOST_LINES: Final = 2_000  # of one difference
+MOST_LINES: Final = 2_000  # per object
 MOST_CHARACTERS: Final = 8 << 20
 MOST_FIELDS: Final = 200
 STYLE: Final = """
@@ -70,7 +70,7 @@ def _limited(preview: Preview) -> Iterator[str]:
             text = "\n".join(_change(change, touched))
             left -= len(text)
             if left < 0:
-                yield '<p class="odd">What follows is left out: the page would be too long.</p>'
+                yield '<p class="odd">The rest is omitted: the page would be too long.</p>'
                 return
             yield text
 
@@ -89,7 +89,7 @@ def _change(change: Change, touched: Touched) -> Iterator[str]:
     lines = unified(change)
     yield "<pre>" + "".join(_line(line) for line in lines[:MOST_LINES]) + "</pre>"
     if len(lines) > MOST_LINES:
-        yield f'<p class="odd">{len(lines) - MOST_LINES} more lines are left out.</p>'
+        yield f'<p class="odd">{len(lines) - MOST_LINES} more lines are omitted.</p>'
     yield "</details>"
 
 

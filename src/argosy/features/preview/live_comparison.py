@@ -1,7 +1,7 @@
-"""`argosy preview --live`: the head beside what lives, instead of beside the base.
+"""Compares the head with the live state, for `argosy preview --live`.
 
-In: a repository, names, a cluster. Out: Preview. Never: writes; takes what others set in the cluster for a change of
-the head's.
+In: a repository, names, a cluster. Out: Preview. Never: writes; reports fields that others set in the cluster as
+changes of the head.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from argosy.kube.objects import Manifest, key_of_source
 
 
 class _Heads(Repositories):
-    """Gives the head, for what this repository holds; the rest is fetched as ever."""
+    """Returns the head for sources in this repository, and fetches all others."""
 
     known: Mapping[tuple[str, str], Checkout]
 
@@ -44,7 +44,7 @@ class _Heads(Repositories):
 
 
 def preview_live(folder: str, words: Sequence[str], opening: Opening, *, talk: Talk) -> Preview:
-    """The Applications that the head changes, or those that are named."""
+    """Compare the Applications that the head changes, or the given ones."""
     started = time.monotonic()
     repository = Repository(folder)
     try:
@@ -92,7 +92,7 @@ async def _touched(desk: Desk, reader: Reader, found: Found, notes: list[str]) -
     name = found.app.name
     live = await _live_application(desk, found)
     if live is None:
-        notes.append(f"{name}: there is no such Application in the cluster; all of it is new there")
+        notes.append(f"{name}: Application not found in the cluster; all of its objects are new")
     app = _as_head(live, found.app, desk.control)
     try:
         look = await reader.look(app)
@@ -100,7 +100,7 @@ async def _touched(desk: Desk, reader: Reader, found: Found, notes: list[str]) -
         fault = Fault(Trouble.RENDER, str(error).partition("; ")[0], "correct what it names", found.place)
         return Touched(name, live, found.app, fault=fault)
     if not look.is_whole:
-        said = next((each.message for each in look.conditions), "it could not be compared")
+        said = next((each.message for each in look.conditions), "cannot be compared")
         return Touched(name, live, found.app, fault=Fault(Trouble.RENDER, said, "argosy check", found.place))
     return _of_look(name, live, found, look)
 
@@ -114,7 +114,7 @@ async def _live_application(desk: Desk, found: Found) -> Application | None:
 
 
 def _as_head(live: Application | None, head: Application, control: str) -> Application:
-    """What lives, asked for as the head asks."""
+    """Return the live Application with the spec of the head."""
     if live is None:
         return replace(head, namespace=head.namespace or control)
     return read_application({**live.wire, "spec": head.wire["spec"]})

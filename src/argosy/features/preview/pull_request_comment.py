@@ -1,7 +1,7 @@
-"""A preview as a comment below a pull request.
+"""Renders a preview as a pull request comment.
 
-In: a preview. Out: Markdown, with a mark by which the next one finds and replaces it. Never: longer than a host takes;
-text of a manifest where it could become markup.
+In: a preview. Out: Markdown with a marker, so that the next comment can replace this one. Never: exceeds the host's
+size limit; lets manifest text become markup.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from argosy.features.preview.summary import head_line, rows, unified
 from argosy.gitops.analysis.object_changes import Change, Touched
 
 MARK: Final = "<!-- argosy-preview -->"
-MOST_CHARACTERS: Final = 65_536  # of a comment on GitHub
-MOST_LINES: Final = 400  # of one difference
+MOST_CHARACTERS: Final = 65_536  # GitHub's limit
+MOST_LINES: Final = 400  # per object
 MOST_ROWS: Final = 100
-_ROOM: Final = 600  # for what is said about what is left out
+_ROOM: Final = 600  # for the note about omitted objects
 _TICKS: Final = re.compile(r"`{3,}")
 _MENTION: Final = re.compile(r"@(?=\w)")
 _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>#|~@])")
@@ -38,11 +38,11 @@ def comment(preview: Preview, most: int = MOST_CHARACTERS) -> str:
         left -= len(text) + 1
     if dropped:
         parts.append(
-            f"\n_{dropped} of {len(details)} objects are not shown: the comment would be too long. All of them: "
+            f"\n_{dropped} of {len(details)} objects are not shown: the comment would be too long. Show all: "
             f"`argosy preview {_typed(preview).replace('`', '?')} --diff`, or `-o html`._"
         )
     text = "\n".join(parts)
-    return text if len(text) <= most else text[: most - 40].rstrip() + "\n\n_…cut: too long for a comment._"
+    return text if len(text) <= most else text[: most - 40].rstrip() + "\n\n_…truncated: too long for a comment._"
 
 
 def _typed(preview: Preview) -> str:
@@ -86,16 +86,16 @@ def _details(touched: Touched, change: Change) -> str:
 
 
 def escaped(text: str) -> str:
-    """Plain words in Markdown, on one line; nobody is mentioned by it."""
+    """Escape text for one line of Markdown, without @mentions."""
     return _SPECIAL.sub(r"\\\1", _unmentioned(" ".join(text.split())))
 
 
 def _unmentioned(text: str) -> str:
-    """Hosts look for names when the markup is gone, and a backslash with it: a mark without width stays."""
+    """Insert a zero-width space after `@`; hosts detect mentions after they remove backslash escapes."""
     return _MENTION.sub("@\u200b", text)
 
 
 def _html(text: str) -> str:
-    """On one line: a blank one would end the markup that it stands in."""
+    """Escape HTML on one line, because a blank line would end the surrounding HTML block."""
     text = _unmentioned(" ".join(text.split()))
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

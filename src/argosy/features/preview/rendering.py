@@ -1,7 +1,7 @@
-"""Renders an Application, or a folder that none names, as one side has it.
+"""Renders an Application, or a folder without an Application, at one side of a comparison.
 
-In: a side, an Application and the file that it is written in. Out: its manifests with their places, or why there are
-none. Never: lets one failure end the others; reads the other side.
+In: a side, an Application and its file. Out: manifests with their locations, or a fault or note. Never: lets one
+failure stop the others; reads the other side.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SETTINGS = BuildSettings()
 
 
 class Below:
-    """Implements `Tree`: a folder of another tree, which stands for a repository of its own."""
+    """A folder of a file tree as the root of its own tree. Implements `FileTree`."""
 
     def __init__(self, tree: Tree, folder: str) -> None:
         self.tree, self.folder = tree, folder
@@ -46,12 +46,12 @@ class Below:
 
 @dataclass(frozen=True)
 class Spot:
-    """Where a source is: a tree, and the folder of it that stands for the repository."""
+    """Location of a source: a tree, and the folder in it that acts as the repository root."""
 
     tree: Tree
     revision: str
     home: str = ""
-    ref: str = ""  # a branch or tag that this change does not go to
+    ref: str = ""  # another branch or tag that this change does not affect
 
     @property
     def checkout(self) -> Checkout:
@@ -62,9 +62,9 @@ class Spot:
 class Drawn:
     items: list[Item] = field(default_factory=list)
     fault: Fault | None = None
-    note: str = ""  # where nobody is to blame
+    note: str = ""  # why it was not rendered, if that is not the repository's fault
     renders: list[tuple[Source, Spot, Rendered]] = field(default_factory=list)
-    is_elsewhere: bool = False  # another repository, or a chart of a chart repository
+    is_elsewhere: bool = False  # the source is another repository or a Helm chart repository
 
 
 class Drawer:
@@ -75,8 +75,8 @@ class Drawer:
         self._ours: dict[str, bool] = {}
 
     def draw(self, side: Side, app: Application, file: str, place: Place) -> Drawn:
-        """All sources; the file is the Application's, as the repository has it."""
-        # argo: a source that has an alias and no path only serves files to the others.
+        """Render all sources; `file` is the path of the Application's file in the repository."""
+        # argo: a source with a ref name and no path only provides files to the others.
         sources = [each for each in app.sources if each.path or each.chart or not each.alias]
         drawn = Drawn()
         spots = [(source, self.spot(side, source, file, app.name, drawn)) for source in sources]
@@ -88,7 +88,7 @@ class Drawer:
         refs: dict[str, Checkout] = {}
         for source in app.sources:
             if source.alias and (spot := served.get(source.repo_url) or self._served(side, source)) is None:
-                drawn.note = f"{app.name}: {source.repo_url} is another repository, and was not looked at"
+                drawn.note = f"{app.name}: not compared: {source.repo_url} is another repository"
                 drawn.is_elsewhere = True
                 return drawn
             elif source.alias and spot is not None:
@@ -106,7 +106,7 @@ class Drawer:
         try:
             rendered = render(spot.checkout, app, source, refs=refs, fetch=self._checkouts.fetch)
         except (LimitError, SourceError, TransientError) as error:
-            drawn.note = f"{app.name}: was not built: {error}"
+            drawn.note = f"{app.name}: not rendered: {error}"
         except ArgosyError as error:
             drawn.fault = _fault(error, self._home(spot), place)
         else:
@@ -117,7 +117,7 @@ class Drawer:
         return os.path.join(self._root, spot.home) if spot.home else self._root
 
     def is_current(self, drawn: Drawn, app: Application, side: Side, file: str) -> bool:
-        """Whether the other side would give the same, by all that was read."""
+        """True if all files that the render read are equal on the other side."""
         if drawn.fault or drawn.note or drawn.is_elsewhere:
             return False
         for source, spot, rendered in drawn.renders:
@@ -126,7 +126,7 @@ class Drawer:
                 return False
             tree = other.checkout.tree
             trees = {"": tree, **{f"${each.alias}": tree for each in app.sources if each.alias}}
-            # argo: what is beside manifest-generate-paths is rendered later there; it comes all the same.
+            # argo: changes outside manifest-generate-paths are rendered later, but they are rendered.
             inputs = {each: id for each, id in rendered.inputs.items() if each.place != PATHS}
             if not are_current(inputs, trees, build_environment(app, source, other.revision, _SETTINGS)):
                 return False
@@ -138,10 +138,10 @@ class Drawer:
         return self._ours[url]
 
     def spot(self, side: Side, source: Source, file: str, name: str, drawn: Drawn) -> Spot | None:
-        """None where it is not here; `drawn` is told why."""
+        """Find the source's location; None if it is not in this repository, with the reason in `side_render`."""
         if source.chart:
             drawn.is_elsewhere = True
-            drawn.note = f"{name}: the chart {source.chart} of {source.repo_url} was not looked at"
+            drawn.note = f"{name}: not compared: chart {source.chart} of {source.repo_url}"
             return None
         is_ours, path = self.is_ours(source.repo_url), posixpath.normpath(source.path or ".")
         if is_ours and source.ref not in ("", "HEAD", *side.branches) and (found := self._at(source.ref)) is not None:
@@ -150,11 +150,11 @@ class Drawer:
         if home is not None and (path != "." or is_ours or not source.repo_url):
             return Spot(side.tree, side.revision, home)
         if is_ours:
-            message = f"{name}: there is no folder {source.path} in this repository"
+            message = f"{name}: folder {source.path} not found in this repository"
             drawn.fault = Fault(Trouble.PATH, message, "correct the path, or add the folder", Place(file))
         else:
             drawn.is_elsewhere = True
-            drawn.note = f"{name}: {source.repo_url} is another repository, and was not looked at"
+            drawn.note = f"{name}: not compared: {source.repo_url} is another repository"
         return None
 
     def _at(self, ref: str) -> tuple[str, Tree] | None:
@@ -164,7 +164,7 @@ class Drawer:
 
 
 def home_of(tree: Tree, file: str, path: str) -> str | None:
-    """The folder above the Application from which its path leads to a folder; the repository's own before others."""
+    """Find the parent folder of the Application's file in which its path exists; the repository root is tried first."""
     if path.startswith(".."):
         return None
     parts = posixpath.dirname(file).split("/") if "/" in file else []

@@ -1,7 +1,6 @@
-"""`argosy preview`, without its printing.
+"""Builds a preview: the changes between two states of a repository and their impact.
 
-In: a folder of a repository, and what was typed. Out: Preview: what changes, and what that does. Never: asks a
-cluster; writes.
+In: a folder of a repository, and the arguments. Out: Preview. Never: contacts a cluster; writes; prints.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ _DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
 @dataclass(frozen=True)
 class Preview:
     names: tuple[str, str]  # of both sides: `main`, `feature/cpu`
-    request: str  # the pull request, where CI says that this is one
-    base: str  # commits, in short
+    request: str  # the pull request, from CI variables; empty if none
+    base: str  # short commit
     head: str
     is_working: bool
     impact: Impact
-    applications: int  # that there are
-    rendered: int  # that were rendered, on one side or both
+    applications: int  # in the repository
+    rendered: int  # on at least one side
     seconds: float
-    files: int = 0  # that differ
+    files: int = 0  # changed files
     notes: tuple[str, ...] = ()
     is_live: bool = False
 
@@ -84,7 +83,7 @@ def told(found: Comparison) -> Impact:
 
 
 def schemas_of(found: Comparison) -> Schemas:
-    """With the definitions that the repository has itself, as far as they were rendered."""
+    """Include the CustomResourceDefinitions that the comparison rendered."""
     definitions = [
         item.manifest
         for each in found.touched

@@ -1,7 +1,7 @@
-"""What a source can read at most, found without rendering it.
+"""Finds the files that a source can read at most, without rendering it.
 
-In: a tree and a folder. Out: folders and files that hold all of it, or None where only a render can tell. Never: too
-little: whatever looks like a way out of the folder is followed, and what cannot be followed is not known.
+In: a tree and a folder. Out: folders and files that contain all inputs, or None if only a render can tell. Never: too
+few: everything that looks like a path out of the folder is followed, and if that is impossible, the result is None.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from argosy.gitops.application.file_tree import Tree
 
 MOST_FILES: Final = 2_000
 _PLAIN: Final = frozenset({"repoURL", "path", "targetRevision", "kustomize", "directory", "name"})
-# A word with two dots as one of its parts, as a path has them; three dots are prose.
+# A word with `..` as a path segment; `...` is prose.
 _OUT: Final = re.compile(rb"[^\s\"'\[\]{},]*(?<![\w.])\.\.(?![\w.])[^\s\"'\[\]{},]*")
 _PATH: Final = re.compile(r"[\w./@+~-]+")
 
 
-# Files that name others; in scripts and prose two dots mean much else.
+# Files that reference other files; in scripts and prose `..` has other meanings.
 _NAMING: Final = ("ustomization.yaml", "ustomization.yml", "ustomization", "Chart.yaml", ".jsonnet", ".libsonnet")
 
 
 class _Scan(NamedTuple):
-    """All below one folder: the ways out of it; None where somebody must look closer."""
+    """Paths outside a folder that its files may reference; None if that cannot be determined."""
 
     ways: frozenset[str] | None
 
 
 class Reaches:
-    """Of one tree; what is known of a folder serves all that build on it."""
+    """Reach of the sources in one tree; scans of folders are cached and shared."""
 
     def __init__(self, tree: Tree, other: Reaches | None = None, changed: frozenset[str] = frozenset()) -> None:
-        """What is not among `changed` is as the `other` tree has it."""
+        """Paths that are not in `changed` are equal in the `other` tree, so its scans are reused."""
         self._tree, self._other, self._changed = tree, other, changed
         self._scans: dict[str, _Scan] = {}
 
@@ -98,7 +98,7 @@ class Reaches:
 
 
 def _ways(text: bytes, folder: str) -> set[str] | None:
-    """Paths out of a folder that a text may name; None where a word is no plain path."""
+    """Find paths outside the folder that a text may reference; None if a word is not a plain path."""
     found = set()
     for match in _OUT.finditer(text) if b".." in text else ():
         word = match[0].decode("utf-8", "replace").rpartition(":")[2].replace("\\/", "/")
@@ -111,7 +111,7 @@ def _ways(text: bytes, folder: str) -> set[str] | None:
 
 
 def around(paths: Iterable[str]) -> frozenset[str]:
-    """The paths, and every folder that holds one of them."""
+    """Return the paths and all their parent folders."""
     found = {""}
     for path in paths:
         while path and path not in found:
@@ -121,5 +121,5 @@ def around(paths: Iterable[str]) -> frozenset[str]:
 
 
 def is_touched(reached: frozenset[str] | None, changed: frozenset[str]) -> bool:
-    """`changed` is what `around` gave. What is not known may be touched."""
+    """True if the reach includes a changed path or is unknown; `changed` includes parent folders."""
     return reached is None or not reached.isdisjoint(changed)

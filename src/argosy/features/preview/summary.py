@@ -1,6 +1,6 @@
-"""A preview in the words and shapes that all its forms share.
+"""Summarizes a preview for all output formats.
 
-In: a preview. Out: rows, lines of fields, differences line by line, plain data. Never: a value of a Secret.
+In: a preview. Out: rows, field lines, line diffs, JSON documents. Never: a value of a Secret.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MOST_EFFECTS: Final = 3
 
 
 class Row(NamedTuple):
-    """One application."""
+    """Summary of one Application."""
 
     name: str
     environment: str
@@ -45,7 +45,7 @@ def _row(touched: Touched, effects: tuple[Effect, ...]) -> Row:
 
 
 def how_synced(touched: Touched) -> str:
-    """Whether a merge is delivered at once, or when somebody says so."""
+    """Return `auto` if a merge is synced automatically, else `manual`."""
     if touched.is_folder:
         return "-"
     automated = touched.after.policy.automated if touched.after else None
@@ -57,11 +57,11 @@ def impact_of(touched: Touched, effects: tuple[Effect, ...]) -> str:
     if touched.fault:
         said.append(f"cannot be rendered: {touched.fault.message}")
     elif touched.fault_before:
-        said.append("could not be rendered before, and can now")
+        said.append("could not be rendered before, can be now")
     if not touched.is_folder and touched.before is None and touched.after is not None:
         said.append("is new")
     if not touched.is_folder and touched.after is None:
-        said.append("goes from Git")
+        said.append("removed from Git")
     said += [f"{each.name} {each.text}" for each in effects[:MOST_EFFECTS]]
     if len(effects) > MOST_EFFECTS:
         said.append(f"and {len(effects) - MOST_EFFECTS} more")
@@ -72,7 +72,7 @@ class FieldLine(NamedTuple):
     path: str
     before: str
     after: str
-    place: str  # file:line to edit
+    place: str  # file:line
 
 
 def field_lines(change: Change) -> Iterator[FieldLine]:
@@ -113,7 +113,7 @@ def as_data(preview: Preview) -> dict[str, Any]:
 
 
 def _texts(given: Any) -> Any:
-    """Names of files may be no text, and neither JSON nor YAML can hold them then."""
+    """Escape file names that are not valid UTF-8, which JSON and YAML cannot hold."""
     if isinstance(given, str):
         return given if given.isascii() else given.encode("utf-8", "backslashreplace").decode()
     if isinstance(given, dict):

@@ -94,7 +94,7 @@ def test_a_file_with_conflict_markers_is_left_alone(bad: Path) -> None:
     result = mend(found.findings, ["."])
     assert texts(bad) == before
     assert result.done == []
-    assert [each.why for each in result.left] == ["it has conflict markers; resolve them first"]
+    assert [each.why for each in result.left] == ["the file has conflict markers; resolve them first"]
 
 
 @pytest.mark.parametrize("bad", ["AGY307"], indirect=True)
@@ -113,7 +113,7 @@ def test_a_claim_that_is_called_otherwise_in_its_file_is_left_to_a_human(bad: Pa
     before = texts(bad)
     found = fix(["."], talk=quietly)
     assert texts(bad) == before
-    assert "calls PersistentVolumeClaim/dev-models otherwise" in found.unmended[0].why
+    assert "does not define PersistentVolumeClaim/dev-models" in found.unmended[0].why
 
 
 @pytest.mark.parametrize("bad", ["AGY107"], indirect=True)
@@ -126,7 +126,7 @@ def test_what_somebody_set_otherwise_stays(bad: Path) -> None:
 @pytest.mark.parametrize("bad", ["AGY107"], indirect=True)
 def test_a_fix_is_told_with_its_line_and_the_rest_is_clean(bad: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "--fail-on", "info"]) == NO
-    assert "some can be fixed at once: argosy check --fix" in capsys.readouterr().err
+    assert "some can be fixed automatically: argosy check --fix" in capsys.readouterr().err
     assert main(["check", "--fix", "--fail-on", "info"]) == DONE
     assert capsys.readouterr().out.startswith("application.yaml:15: AGY107 fixed: nothing here creates namespace")
 

@@ -72,21 +72,21 @@ def test_the_current_folder_may_be_the_chart(
 
 
 def test_a_chart_that_does_not_render_is_a_finding(chart: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (chart / "templates" / "job.yaml").write_text("name: {{ required \"git.repoURL is required\" .Values.url }}\n")
+    (chart / "templates" / "job.yaml").write_text('name: {{ required "git.repoURL is required" .Values.url }}\n')
     assert main(["check", "charts/Fraud_Detection"]) == NO
     said = capsys.readouterr()
     assert "AGY102 error" in said.out and "git.repoURL is required" in said.out
-    assert "no Application here names this chart" not in said.err
+    assert "no Application here uses this chart" not in said.err
 
 
 def test_a_chart_below_the_path_is_named_in_a_note(chart: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check"]) == DONE
     said = capsys.readouterr().err
-    assert "no Application here names this chart, so it was not rendered" in said
+    assert "no Application here uses this chart, so it was not rendered" in said
     assert "argosy check charts/Fraud_Detection" in said
 
 
 def test_a_library_chart_creates_nothing_and_that_is_said(chart: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (chart / "Chart.yaml").write_text(f"{CHART}type: library\n")
     assert main(["check", "charts/Fraud_Detection"]) == DONE
-    assert "a library chart creates nothing by itself" in capsys.readouterr().err
+    assert "a library chart creates no objects" in capsys.readouterr().err

@@ -116,7 +116,7 @@ def test_a_promotion_is_a_commit_by_who_asked(shelf: Shelf) -> None:
 
 def test_another_release_than_was_seen_is_not_promoted(shelf: Shelf) -> None:
     shelf.pin("dev", "2.0")
-    with opened(shelf) as found, pytest.raises(UserError, match="another release comes next"):
+    with opened(shelf) as found, pytest.raises(UserError, match="the next release has changed"):
         do(found, "promote", "staging", ANN, commit="0" * 40)
 
 

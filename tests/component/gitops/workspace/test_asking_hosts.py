@@ -73,4 +73,4 @@ def test_online_against_a_host_that_is_not_there_gives_a_note_and_no_finding(
     )
     assert main(["check", "--online"]) == DONE
     said = capsys.readouterr()
-    assert (said.out, "branches and tags could not be asked for" in said.err) == ("", True)
+    assert (said.out, "branches and tags were not checked" in said.err) == ("", True)

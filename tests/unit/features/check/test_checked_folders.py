@@ -32,7 +32,7 @@ def test_a_folder_without_anything_is_an_error(tmp_path: Path, capsys: pytest.Ca
     (tmp_path / "readme.txt").write_text("nothing")
     assert looked(tmp_path).is_empty
     assert main(["check", str(tmp_path)]) != 0
-    assert "holds no Application, no kustomization, no manifest and no notebook" in capsys.readouterr().err
+    assert "no Application, kustomization, manifest or notebook found" in capsys.readouterr().err
 
 
 def test_an_empty_folder_that_nobody_typed_is_told_with_what_to_type(
@@ -40,7 +40,7 @@ def test_an_empty_folder_that_nobody_typed_is_told_with_what_to_type(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for words, advice in (
-        ([], "name a folder: argosy check FOLDER, or begin a repository: argosy init FOLDER"),
+        ([], "choose a folder: argosy check FOLDER, or start a repository: argosy init FOLDER"),
         (["."], "correct the path"),
     ):
         assert main(["check", *words]) == 2

@@ -184,5 +184,5 @@ def test_what_is_shared_with_other_environments_is_never_written() -> None:
 
 
 def test_a_folder_without_a_kustomization_is_refused_with_what_to_do() -> None:
-    with pytest.raises(UserError, match="nothing else can be written to; change the values by hand"):
+    with pytest.raises(UserError, match="argosy edits only these; change the values by hand"):
         Writer("prod", {}.get)

@@ -138,4 +138,4 @@ def test_a_name_with_a_null_character_is_refused_and_nothing_breaks(
     write(top / "apps/web/overlays/dev/kustomization.yaml", f'{field}: ["a\\0b"]\n')
     assert render().error is not None
     assert main(["check", "overlays/dev"]) == 0
-    assert "overlays/dev: was not built" in capsys.readouterr().err
+    assert "overlays/dev: not rendered" in capsys.readouterr().err
