@@ -1,5 +1,5 @@
-"""Brings Applications in line: proposes, proves by comparing again, and writes to the files that they come from.
+"""`argosy align`: proposes changes that make Applications Synced, proves them by comparing again, and edits the files.
 
-In: a reader of a cluster, Applications, a repository's folder. Out: proposals with proof; edited texts. Never:
-writes to a cluster; claims what was not compared again.
+In: a cluster reader, Applications, a repository folder. Out: proposals with proof; edited files. Never: writes to a
+cluster; claims a result that was not compared again.
 """

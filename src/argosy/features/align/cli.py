@@ -1,4 +1,4 @@
-"""`argosy align`: the smallest changes in Git that bring Applications in line with what lives, proven and written."""
+"""`argosy align`: finds, proves and writes the smallest changes in Git that make Applications Synced."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     add = parser.add_argument
     add("names", nargs="*", metavar="APP", help="Applications, as NAME or NAMESPACE/NAME (default: all)")
     add("--all", action="store_true", help="all Applications of the namespace, which is the default")
-    add("-l", "--selector", default="", metavar="SEL", help="those with these labels")
-    add("-N", "--app-namespace", default="", metavar="NS", help="where Applications are (default: the control one)")
-    add("--repo", default="", metavar="DIR", help="a working tree that they are written in (default: this folder's)")
-    add("--as-documented", action="store_true", help="write the rules of widely copied documents to the letter")
-    add("--accept", action="store_true", help="also do what is only asked about, for the Applications that are named")
-    add("--recreate", action="store_true", help="also annotate what must be deleted and made anew, in Git")
+    add("-l", "--selector", default="", metavar="SEL", help="only Applications with these labels")
+    add("-N", "--app-namespace", default="", metavar="NS", help="namespace of the Applications (default: control)")
+    add("--repo", default="", metavar="DIR", help="working tree with the Application files (default: this folder's)")
+    add("--as-documented", action="store_true", help="write ignore rules exactly as in widely copied documents")
+    add("--accept", action="store_true", help="also apply uncertain proposals, for the given Applications")
+    add("--recreate", action="store_true", help="also annotate objects that must be deleted and created again, in Git")
     writing = parser.add_mutually_exclusive_group()
     writing.add_argument("--write", action="store_true", help="edit the files of the working tree")
     writing.add_argument("--patch", default="", metavar="FILE", help="write a patch for git apply; - for stdout")
@@ -70,11 +70,11 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     if chosen.all and chosen.names:
-        raise UserError("--all stands for all of them; name some, or none", where="--all")
+        raise UserError("cannot be used with names; omit --all or the names", where="--all")
     if chosen.accept and not chosen.names:
-        raise UserError("a yes is for Applications that are named: argosy align APP --accept", where="--accept")
+        raise UserError("requires the names of Applications: argosy align APP --accept", where="--accept")
     if chosen.patch == "-" and chosen.output != "text":
-        raise UserError(f"stdout is for the patch; leave out -o {chosen.output}, or name a file", where="--patch -")
+        raise UserError(f"stdout is for the patch; omit -o {chosen.output}, or use a file", where="--patch -")
     try:
         files = _files(chosen)
         found = asyncio.run(_found(chosen, files))
@@ -89,13 +89,13 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def _files(chosen: argparse.Namespace) -> Files | None:
-    """Who names no working tree and stands in none gets proposals and proof."""
+    """Load the working tree; None without one, and then align only proposes and proves."""
     from argosy.features.align.application_files import Files
     from argosy.gitops.workspace.paths import enclosing
 
     if not chosen.repo and enclosing(os.path.realpath(os.curdir)) is None:
         if chosen.write or chosen.patch or chosen.branch:
-            raise UserError("this folder is in no repository; name a working tree: --repo DIR", where="align")
+            raise UserError("the current folder is not in a repository; use --repo DIR", where="align")
         return None
     found = Files.below(chosen.repo or os.curdir)
     return found if chosen.repo or found.applications else None
@@ -113,7 +113,7 @@ async def _found(chosen: argparse.Namespace, files: Files | None) -> Alignment:
         picked = [each for each in picked if not each.deleted]
         if not picked:
             raise UserError(f"there is no Application in {desk.namespace}; see where they are: argosy app list")
-        talk(f"looking at {counted(len(picked), 'Application')} of {desk.where}; the cluster stays as it is")
+        talk(f"comparing {counted(len(picked), 'Application')} of {desk.where}; the cluster is not changed")
         wishes = Wishes(chosen.recreate, chosen.accept, is_documented=chosen.as_documented, siblings=everyone)
         async with open_reader(desk) as reader:
             files = _theirs(chosen, files, everyone, reader.rules.repositories.settings)
@@ -123,17 +123,17 @@ async def _found(chosen: argparse.Namespace, files: Files | None) -> Alignment:
 def _theirs(
     chosen: argparse.Namespace, files: Files | None, apps: Sequence[Application], settings: SourceSettings
 ) -> Files | None:
-    """A working tree that nobody named counts only where an Application reads its repository."""
+    """Use a working tree without --repo only if an Application reads its repository."""
     if files is None or chosen.repo or files.is_read_by(apps, settings):
         return files
     if chosen.write or chosen.patch or chosen.branch:
-        told = "no Application reads this folder's repository; name the working tree that they are written in"
+        told = "no Application reads this folder's repository; choose the working tree with the Application files"
         raise UserError(f"{told}: --repo DIR", where="align")
     return None
 
 
 class _Progress:
-    """A line now and then, where it takes long."""
+    """Prints progress every few seconds."""
 
     def __init__(self, total: int) -> None:
         self._total, self._due = total, time.monotonic() + SECONDS
@@ -153,7 +153,7 @@ def _show(chosen: argparse.Namespace, found: Alignment) -> None:
     from argosy.cli.tables import Screen
     from argosy.features.align.text_output import lines
 
-    # In one piece: what is told on stderr must not stand in the last line, where a pipe shows both.
+    # One write, so that output on stderr does not end up in the last line if a pipe shows both.
     print("".join(f"{line}\n" for line in lines(found, Screen(sys.stdout))), end="")
 
 
@@ -161,7 +161,7 @@ def _write(chosen: argparse.Namespace, found: Alignment) -> None:
     files = found.files
     if files is None or not files.changed:
         if chosen.write or chosen.patch or chosen.branch:
-            talk("nothing is to be written")
+            talk("nothing to write")
         return
     if chosen.patch == "-":
         print(files.patch(), end="")
@@ -174,11 +174,11 @@ def _write(chosen: argparse.Namespace, found: Alignment) -> None:
         from argosy.features.align.commit import commit
 
         made = commit(files, chosen.branch, chosen.message)
-        talk(f"committed {made[:7]} to {chosen.branch}; files here are as they were")
+        talk(f"committed {made[:7]} to {chosen.branch}; the working tree is unchanged")
 
 
 def _committing(chosen: argparse.Namespace, files: Files | None) -> str:
-    """Just what was written: whatever else is changed there is not ours to commit."""
+    """Build the git command that commits only the written files."""
     root, paths = (files.root, sorted(files.changed)) if files else ("", [])
     place = [] if root == os.path.realpath(os.curdir) else ["-C", root]
     return shlex.join(["git", *place, "commit", "-m", chosen.message, "--", *paths])
@@ -195,6 +195,6 @@ def _next(chosen: argparse.Namespace, found: Alignment) -> None:
     elif changes and not chosen.patch:
         talk(f"next: {words} --write (or --patch FILE, or --branch NAME)")
     elif found.files is None and any(each.done for each in found.apps):
-        talk(f"next: {words} --repo DIR --write, where DIR is the working tree that the Applications are written in")
+        talk(f"next: {words} --repo DIR --write, where DIR is the working tree with the Application files")
     elif found.order and not changes:
         talk(f"next: {syncs.removeprefix('; ')}")

@@ -1,5 +1,8 @@
-"""What was changed as one commit on a new branch. In: Files, a name. Out: the commit. Never: a file of the working tree
-touched; a branch that is there moved; half a commit: until the branch leads to it, nothing has happened."""
+"""Commits the changed files to a new branch.
+
+In: WorkingTreeEdits and a branch name. Out: the commit. Never: touches a file of the working tree; moves an existing
+branch; leaves a partial commit, because creating the branch is the last step.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,14 @@ from argosy.gitops.workspace.git_repository import Repository
 def commit(files: Files, branch: str, message: str) -> str:
     repository = Repository.open(Path(files.root))
     if repository is None:
-        raise UserError("is no Git repository, so nothing can be committed; use --write", where=files.root)
+        raise UserError("not a Git repository; use --write", where=files.root)
     if not repository.says("check-ref-format", "--branch", branch):
-        raise UserError(f"{branch!r} is no name for a branch; choose another", where="--branch")
+        raise UserError(f"invalid branch name {branch!r}; choose another", where="--branch")
     if repository.commit_of(f"refs/heads/{branch}"):
-        raise UserError(f"there is a branch {branch!r} already; choose another name", where="--branch")
+        raise UserError(f"branch {branch!r} already exists; choose another name", where="--branch")
     changed = {path: new.encode() for path, (_, new) in files.changed.items()}
     if dirty := repository.dirty(sorted(changed)):
-        told = "has changes that are not committed; commit them first, or use --write"
+        told = "uncommitted changes; commit them first, or use --write"
         raise UserError(told, where=", ".join(dirty))
     head = repository.commit_of("HEAD")
     if not head:

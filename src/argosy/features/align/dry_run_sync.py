@@ -1,6 +1,6 @@
-"""A sync that is only rehearsed: a server says of each object what would become of it, and that is compared.
+"""Predicts the result of a sync with dry-run requests, and compares it with Git.
 
-In: a reader, an Application, a look at it. Out: a Rehearsal. Never: changes anything: every request is a dry run.
+In: a reader, an Application, its AppState. Out: DryRunResult. Never: changes anything: every request is a dry run.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from argosy.kube.patch import merge_patch, strategic_merge
 
 AT_ONCE: Final = 8
 LONGEST: Final = 160
-STANDS_IN: Final = "-argosy-rehearsal"  # for what must be deleted before it can be made anew
+STANDS_IN: Final = "-argosy-rehearsal"  # names a stand-in for an object that must be deleted and created again
 
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """How it would be after a sync. `refused` and `unproven` name objects, each with the reason."""
+    """The predicted state after a sync. `refused` and `unproven` list objects with the reason."""
 
     status: SyncStatus
     written: int = 0
@@ -57,7 +57,7 @@ async def rehearsed(reader: Reader, app: Application, look: Look) -> Rehearsal:
 
 
 async def _asked(reader: Reader, pair: Pair, look: Look, gate: asyncio.Semaphore) -> tuple[Manifest | None, str, str]:
-    """What would live, or why not: refused, or not to be found out."""
+    """Return the predicted manifest, or the refusal, or the reason why it is unknown."""
     desired, live = pair.desired or {}, look.live.get(pair.key) or pair.live
     name = f"{pair.key.kind}/{pair.key.name}"
     async with gate:
@@ -65,14 +65,14 @@ async def _asked(reader: Reader, pair: Pair, look: Look, gate: asyncio.Semaphore
             return await _sent(reader, pair, placed(desired, pair.key), live), "", ""
         except ArgosyError as error:
             if isinstance(error, ClusterError) and error.code == 404 and pair.key.namespace and live is None:
-                return None, "", f"namespace {pair.key.namespace} or the kind is not there yet"
+                return None, "", f"namespace {pair.key.namespace} or the kind does not exist yet"
             told = _short(error, pair.key.kind == "Secret")
             is_refusal = isinstance(error, ClusterError) and error.code in (400, 409, 422)
             return (None, f"{name}: {told}", "") if is_refusal else (None, "", told)
 
 
 def _counted(said: list[tuple[ResourceKey, str]]) -> tuple[str, ...]:
-    """Each reason once, with the objects that it is about."""
+    """Group objects by reason."""
     told = []
     for reason in dict.fromkeys(each for _, each in said):
         names = [f"{key.kind}/{key.name}" for key, each in said if each == reason]
@@ -101,7 +101,7 @@ def _is_recreated(desired: Manifest) -> bool:
 
 
 async def _anew(reader: Reader, pair: Pair, modified: Manifest) -> Manifest:
-    """It cannot be made while the old one lives, so one of another name stands in for it."""
+    """Create a stand-in with another name (dry run), because the old object still exists."""
     name = f"{pair.key.name[: 253 - len(STANDS_IN)]}{STANDS_IN}"
     double = {**modified, "metadata": {**modified["metadata"], "name": name}}
     made = await reader.cluster.create(double, dry_run=True, manager=FIELD_MANAGER)
@@ -126,9 +126,9 @@ async def _compared(reader: Reader, app: Application, look: Look, made: dict[Res
 
 
 def _short(error: Exception, is_secret: bool) -> str:
-    """Fields, and what the server says of each; not what was written, which it may quote."""
+    """Return the refused fields with the server's reasons, without values, which the server may quote."""
     if is_secret:
-        return "the server says no"
+        return "refused by the API server"
     if isinstance(error, ClusterError) and (fields := refused_fields(error.message, error.details)):
         return ", ".join(f"{name}: {said.rpartition(': ')[2]}" for name, said in fields.items())
     text = " ".join(str(error).split()).partition("; ")[0]

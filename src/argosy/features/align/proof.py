@@ -1,6 +1,6 @@
-"""How an Application stands, and how it would stand: compared, not claimed.
+"""Proves an alignment: the Application's state before, with the changes, and after a dry-run sync.
 
-In: a reader, an Application, a trial of it. Out: a Proof. Never: a status that no comparison gave.
+In: a reader, an Application, a trial of it. Out: AlignmentProof. Never: a status without a comparison.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ASKED = (ConditionType.COMPARISON_ERROR.value, ConditionType.SYNC_ERROR.value, 
 
 @dataclass(frozen=True)
 class Proof:
-    """`after`: patched, beside what lives now. `synced`: after a sync, as the server says in dry runs."""
+    """`after`: changed manifests compared with the live state. `synced`: after a sync, according to dry runs."""
 
     before: Standing
     after: Standing
@@ -42,7 +42,7 @@ class Proof:
 
     @property
     def shortfall(self) -> str:
-        """Why a sync is not proven to be enough; empty where it is."""
+        """Why a sync is not proven to suffice; empty if it is."""
         if self.synced.sync == "Synced":
             return ""
         refused = tuple(f"a sync is refused: {each}" for each in self.rehearsal.refused)
@@ -64,7 +64,7 @@ class Proof:
 
 
 def standing_of(app: Application) -> Standing:
-    """As its status tells."""
+    """Read the state from the Application's status."""
     types = [str(each.get("type")) for each in mappings(app.status.get("conditions"))]
     errors = tuple(dict.fromkeys(each for each in types if each.endswith("Error")))
     warnings = tuple(dict.fromkeys(each for each in types if not each.endswith("Error")))
@@ -72,7 +72,7 @@ def standing_of(app: Application) -> Standing:
 
 
 async def proven(reader: Reader, app: Application, trial: Trial, found: Look | None = None) -> Proof:
-    """`app` is as it is, the trial as it would be; `found` spares a look that was taken already."""
+    """Compare the current Application with the trial; `app_state` saves a comparison that was already made."""
     before = standing_of(app)
     try:
         found = found or await look(reader, trial)
@@ -90,13 +90,13 @@ async def proven(reader: Reader, app: Application, trial: Trial, found: Look | N
 
 
 def _after(before: Standing, found: Look, status: SyncStatus, rehearsal: Rehearsal) -> Standing:
-    """What a look does not ask about stays as it was; a sync fails again where something is refused."""
+    """Keep conditions that the comparison does not check; a sync fails again if an object is refused."""
     errors = [each for each in before.errors if each not in _ASKED]
     errors += [each.type.value for each in found.conditions if each.type.is_error]
     if rehearsal.refused or (rehearsal.unproven and ConditionType.SYNC_ERROR.value in before.errors):
         errors.append(ConditionType.SYNC_ERROR.value)
     warnings = [each.type.value for each in found.conditions if not each.type.is_error]
-    # What a sync would make is missing until then; how it fares afterwards, nobody knows.
+    # Objects that a sync would create are missing until then; their later health is unknown.
     health = found.health.health
     word = before.health if health is Health.MISSING or health is None else health.value
     return Standing(status.value, word, tuple(dict.fromkeys(errors)), tuple(dict.fromkeys(warnings)))

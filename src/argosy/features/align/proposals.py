@@ -1,7 +1,7 @@
-"""What would bring an Application in line, found by trying: each proposal is carried out in memory and looked at again.
+"""Finds proposals for an Application by trial: each one is applied in memory and compared again.
 
-In: a reader, an Application. Out: proposals in the order in which they help, and the trial that has them all.
-Never: writes; a proposal that makes nothing better.
+In: a reader, an Application. Out: proposals in order, and the trial with all of them applied. Never: writes; proposes
+a change without an improvement.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _REFUSED: Final = frozenset({CauseKind.IMMUTABLE, CauseKind.REFUSED})
 
 @dataclass(frozen=True)
 class Wishes:
-    """What may be done without asking further."""
+    """Which proposals may be applied without further confirmation."""
 
     recreates: bool = False
-    accepts: bool = False  # what is only asked about, too; a deletion has a word of its own
+    accepts: bool = False  # also uncertain proposals, except recreation
     is_documented: bool = False
-    siblings: Sequence[Application] = ()  # all that there are: what they follow tells what is usual
-    barred: frozenset[str] = frozenset()  # files that others need as they are
+    siblings: Sequence[Application] = ()  # all Applications; the refs they track show the usual branch
+    barred: frozenset[str] = frozenset()  # files that must not change, because other Applications need them
 
     def allows(self, proposal: Proposal) -> bool:
         if not proposal.kind.changes:
@@ -52,13 +52,13 @@ class Wishes:
 
 @dataclass(frozen=True)
 class Settled:
-    """Where trying led: all that was carried out, what is left to say, and how it looks then."""
+    """The result of a trial: applied and remaining proposals, and the state with them."""
 
     trial: Trial
     done: tuple[Proposal, ...] = ()
     left: tuple[Proposal, ...] = ()
     look: Look | None = None
-    fault: str = ""  # why it cannot be looked at
+    fault: str = ""  # why it cannot be compared
     objects: tuple[SeenObject, ...] = field(default=())  # that still differ
 
     @property
@@ -71,22 +71,22 @@ class Settled:
 
     @property
     def rank(self) -> tuple[bool, int, int]:
-        """The lower the better."""
+        """Sort key; lower is better."""
         return self.look is None, self.refusals, unanswered(self.objects)
 
 
 async def proposals(
     reader: Reader, app: Application, look: Look | None = None, siblings: Sequence[Application] = ()
 ) -> list[Proposal]:
-    """For who only wants to know. `look` spares the first one; where it is None, the Application is looked at."""
+    """List proposals only. `app_state` saves the first comparison."""
     return (await settled(reader, app, Wishes(siblings=siblings), look)).proposals
 
 
 async def settled(reader: Reader, app: Application, wishes: Wishes, first: Look | None = None) -> Settled:
-    """At the ref that it follows, or at the default branch where that is better."""
+    """Try the tracked ref, and the default branch if that is better."""
     here = await _tried(reader, Trial(app), wishes, first)
     if here.look is not None and not here.objects and not any(each.file for each in here.done):
-        return here  # without an edit on a branch that perhaps nobody looks after
+        return here  # no need to edit a file on a branch that may be abandoned
     elsewhere = await default_branch(reader, app, here.look.assembled if here.look else None)
     if not elsewhere.branch:
         return here
@@ -108,7 +108,7 @@ def _is_better(app: Application, here: Settled, there: Settled, wishes: Wishes) 
 
 
 def _told(app: Application, branch: Proposal, here: Settled, there: Settled, followed: str, wishes: Wishes) -> Proposal:
-    """Certain where the ref can lead nowhere: it cannot be rendered, or what it asks for is refused."""
+    """Build the proposal to track another branch; certain if the current ref cannot be rendered or is refused."""
     rendered = there.look.assembled.rendered if there.look else ()
     number = sum(1 for part in rendered for each, id_ in part.inputs.items() if id_ and not each.place)
     if here.look is None:
@@ -131,7 +131,7 @@ def _has_failed(app: Application) -> bool:
 
 
 def _usual(trial: Trial, wishes: Wishes) -> list[str]:
-    """How many of the same repository follow the same."""
+    """Count the Applications of the repository that track the same ref."""
     refs = [each.sources[0].ref or "HEAD" for each in _of_the_same(trial, wishes)]
     ref = trial.app.sources[0].ref
     number = sum(each in (ref, "HEAD") for each in refs)
@@ -151,7 +151,7 @@ def _of_the_same(trial: Trial, wishes: Wishes) -> list[Application]:
 
 
 async def _tried(reader: Reader, trial: Trial, wishes: Wishes, first: Look | None = None) -> Settled:
-    """Round after round, until there is nothing more to do without asking."""
+    """Apply proposals in rounds until none is left that needs no confirmation."""
     done: list[Proposal] = []
     found: list[Proposal] = []
     seen, looked = AppSight(trial.app), first
@@ -177,7 +177,7 @@ async def _tried(reader: Reader, trial: Trial, wishes: Wishes, first: Look | Non
 
 
 async def _carried_out(reader: Reader, trial: Trial, proposals: Sequence[Proposal]) -> tuple[Trial, list[Proposal]]:
-    """All that can be; a file that is no YAML, such as a template, is left to people."""
+    """Apply all proposals that can be applied; a file that is not YAML, such as a template, is skipped."""
     own = [each for each in proposals if not each.file]
     trial, done = await changed(reader, trial, own), own
     for each in proposals:
@@ -190,7 +190,7 @@ async def _carried_out(reader: Reader, trial: Trial, proposals: Sequence[Proposa
 
 
 async def sight(reader: Reader, trial: Trial, found: Look) -> AppSight:
-    """What is known of it, as a value."""
+    """Collect everything that proposals are based on."""
     rules = reader.rules
     shown = differing(found.comparison, rules.compare.masked_annotations)
     causes = await explained(reader, trial.app, found, shown, is_brief=True)

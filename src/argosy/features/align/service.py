@@ -1,6 +1,6 @@
-"""`argosy align`, without its printing: proposals for several Applications, the files that they change, the proof.
+"""Aligns several Applications: proposals, edited files and proof.
 
-In: a reader, Applications, a working tree. Out: an Alignment. Never: a status that was not compared; a write.
+In: a reader, Applications, a working tree. Out: Alignment. Never: a status without a comparison; writes; prints.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ Tell = Callable[[int], None]
 
 @dataclass(frozen=True)
 class Aligned:
-    """One Application: what is proposed, which of it was carried out, in which files, and what that proves."""
+    """One Application: its proposals, the applied ones, the edited files and the proof."""
 
     app: Application
     proposals: tuple[Proposal, ...]
     done: tuple[Proposal, ...]
     proof: Proof
     paths: tuple[str, ...] = ()
-    faults: tuple[str, ...] = ()  # what is to be done by hand, and why
-    parent: str = ""  # the Application that makes this one
-    broken_by: tuple[str, ...] = ()  # files that change for others, and that it cannot bear
+    faults: tuple[str, ...] = ()  # manual steps, each with the reason
+    parent: str = ""  # the Application that creates this one
+    broken_by: tuple[str, ...] = ()  # files edited for other Applications that break this one
 
     @property
     def is_accepted(self) -> bool:
-        """OutOfSync and left so: it is Healthy, without an error, and what differs is its operator's."""
+        """True if it may stay OutOfSync: Healthy, without errors, and an operator sets the differing fields."""
         has_said = any(each.kind is ProposalKind.ACCEPT for each in self.proposals)
         then = self.proof.synced
         return has_said and then.health == "Healthy" and not then.errors and not self.proof.rehearsal.refused
@@ -70,12 +70,12 @@ class Alignment:
 
     @property
     def after(self) -> Tally:
-        """As it lives now."""
+        """Compared with the current live state."""
         return tally(each.proof.after for each in self.apps)
 
     @property
     def synced(self) -> Tally:
-        """After a sync of each, rehearsed."""
+        """After a dry-run sync of each Application."""
         return tally(each.proof.synced for each in self.apps)
 
     @property
@@ -84,7 +84,7 @@ class Alignment:
 
     @property
     def order(self) -> list[str]:
-        """Those to sync, a parent before its children: they are made from what it reads."""
+        """Names of Applications to sync, parents before children, because a parent creates its children."""
         wanting = [each for each in self.apps if each.paths or each.proof.after.sync != "Synced"]
         parents = {each.parent for each in wanting if each.paths} - {""}
         named = [each.app.name for each in self.apps if each.app.name in parents]
@@ -105,9 +105,9 @@ class Alignment:
 async def align(
     reader: Reader, apps: Sequence[Application], files: Files | None, wishes: Wishes, tell: Tell = lambda number: None
 ) -> Alignment:
-    """Without files, proposals are only proven. `tell` is told how many have been looked at.
+    """Without files, proposals are only proven. `report_progress` gets the number of finished Applications.
 
-    What would break another Application is not done: then all is tried again without it.
+    If an edit would break another Application, everything is tried again without that file.
     """
     made = await _aligned(reader, apps, files, wishes, tell)
     barred = frozenset(path for each in made.apps for path in each.broken_by)
@@ -148,7 +148,7 @@ async def _aligned(
 
 
 def _edits(found: Sequence[Settled], files: Files | None) -> dict[str, tuple[bytes, bytes]]:
-    """By path: what changes in files that manifests are rendered from, before and after."""
+    """Return old and new content of edited source files by path."""
     made = {path: (each.trial.bases[path], new) for each in found for path, new in each.trial.files.items()}
     return made | {path: (old.encode(), new.encode()) for path, (old, new) in (files.changed if files else {}).items()}
 
@@ -156,7 +156,7 @@ def _edits(found: Sequence[Settled], files: Files | None) -> dict[str, tuple[byt
 async def _concerned(
     reader: Reader, others: Sequence[Application], found: Sequence[Settled], edits: Mapping[str, tuple[bytes, bytes]]
 ) -> list[Aligned]:
-    """Applications that nobody named, and that read a file that changes for another one."""
+    """Check Applications that were not selected but read an edited file."""
     urls = {each.trial.url for each in found if each.trial.files}
     made = []
     for app in (each for each in others if each.sources and each.sources[0].repo_url in urls):
@@ -173,14 +173,14 @@ async def _concerned(
 async def _broken_by(
     reader: Reader, proof: Proof, found: Settled, edits: Mapping[str, tuple[bytes, bytes]]
 ) -> tuple[str, ...]:
-    """Synced before, and refused after what others need: the files that do it."""
+    """Return the shared edits if they make the API server refuse a previously Synced Application."""
     if proof.before.sync != "Synced" or not proof.rehearsal.refused:
         return ()
     return tuple(await _read_here(reader, found, edits))
 
 
 async def _unread(reader: Reader, app: Application, parent: Application, files: Files) -> list[str]:
-    """argo: an Application is what its parent reads. One that follows another branch does not see what changes here."""
+    """argo: the parent creates the Application from Git; if it tracks another branch, it does not see the change."""
     changed = files.changed
     here = [each.path for each in files.applications.get(app.name, ()) if each.path in changed]
     if not here or not parent.sources:
@@ -193,12 +193,12 @@ async def _unread(reader: Reader, app: Application, parent: Application, files: 
     if is_read:
         return []
     ref = parent.sources[0].ref or "HEAD"
-    told = f"it is made by {parent.name}, which follows {ref}, where {here[0]} is not what it is here"
-    return [f"{told}: bring the change there, or let {parent.name} follow this branch"]
+    told = f"it is created by {parent.name}, which tracks {ref}, where {here[0]} differs from this working tree"
+    return [f"{told}: bring the change there, or let {parent.name} track this branch"]
 
 
 async def _proven(reader: Reader, app: Application, found: Settled, edits: Mapping[str, tuple[bytes, bytes]]) -> Proof:
-    """What others changed in files that it reads, it will see, too."""
+    """Prove the trial together with the edits of other Applications in files that it reads."""
     shared = await _read_here(reader, found, edits)
     if not shared:
         return await proven(reader, app, found.trial, found.look)
@@ -206,7 +206,7 @@ async def _proven(reader: Reader, app: Application, found: Settled, edits: Mappi
 
 
 async def _read_here(reader: Reader, found: Settled, edits: Mapping[str, tuple[bytes, bytes]]) -> dict[str, bytes]:
-    """Changed files that it reads, where they are the same in its tree as where they change."""
+    """Return edited files that it reads, if their old content is equal in its tree."""
     if found.look is None:
         return {}
     read = {each.path for part in found.look.assembled.rendered for each in part.inputs if not each.place}

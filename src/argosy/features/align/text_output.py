@@ -1,4 +1,4 @@
-"""How an alignment is told to people. In: an Alignment. Out: lines. Never: a figure of its own."""
+"""Renders an alignment as text. In: an Alignment. Out: lines. Never: computes figures of its own."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _proposals(each: Aligned, screen: Screen, found: Alignment) -> Iterator[str]
 
 
 def _yes(each: Aligned, proposal: Proposal) -> tuple[str, ...]:
-    """What to type for it to be done."""
+    """Return the command that applies the proposal."""
     return (f"to agree: argosy align {each.app.name} --accept",) if proposal.kind.changes else ()
 
 

@@ -1,6 +1,6 @@
-"""An Application as it would be: patched in memory, rendered with patched files, and looked at beside what lives.
+"""Applies changes to an Application in memory, renders it with edited files, and compares it with the live state.
 
-In: a reader, an Application, changes. Out: a Look. Never: writes anything anywhere.
+In: a reader, an Application, changes. Out: AppState. Never: writes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from argosy.kube.objects.yaml_edits import Edit, edited
 
 @dataclass(frozen=True)
 class PatchedTree:
-    """A tree with other content in some of its files. It crosses to another process, so it holds nothing else."""
+    """A file tree with some files replaced. It is sent to another process, so it holds nothing else."""
 
     inner: Tree
     files: Mapping[str, bytes]
@@ -56,7 +56,7 @@ class PatchedTree:
 
 
 class _PatchedRepositories(Repositories):
-    """Checkouts with patched files; all else is as before."""
+    """Returns checkouts of one repository with patched files."""
 
     def __init__(self, inner: Repositories, url: str, files: Mapping[str, bytes]) -> None:
         self._inner, self._url, self._files = inner, url, files
@@ -68,11 +68,11 @@ class _PatchedRepositories(Repositories):
 
 @dataclass(frozen=True)
 class Trial:
-    """An Application with changes in it, and those in files of its source."""
+    """An Application with changes applied, and edited files of its source."""
 
     app: Application
     files: Mapping[str, bytes] = field(default_factory=dict)
-    bases: Mapping[str, bytes] = field(default_factory=dict)  # what those files hold at the ref
+    bases: Mapping[str, bytes] = field(default_factory=dict)  # content of those files at the tracked ref
 
     @property
     def url(self) -> str:
@@ -80,14 +80,14 @@ class Trial:
 
 
 async def tree_of(reader: Reader, trial: Trial) -> Tree:
-    """The files of its first source, patched."""
+    """Load the patched file tree of the first source."""
     source = trial.app.sources[0]
     found = await reader.rules.repositories.checkout(source.repo_url, source.ref or "HEAD", project=trial.app.project)
     return PatchedTree(found.tree, trial.files) if trial.files else found.tree
 
 
 async def changed(reader: Reader, trial: Trial, proposals: Sequence[Proposal]) -> Trial:
-    """With the proposals carried out; a UserError where a file cannot be edited."""
+    """Apply the proposals. Raises UserError if a file cannot be edited."""
     manifest = altered(trial.app.wire, edits_of(trial.app.wire, proposals))
     made = replace(trial, app=read_application(manifest, f"Application {trial.app.name}"))
     for each in proposals:
@@ -100,7 +100,7 @@ async def changed(reader: Reader, trial: Trial, proposals: Sequence[Proposal]) -
 
 
 def edited_file(text: str, proposal: Proposal) -> str:
-    """The text of the file that it is about, with the change; the same where there is nothing to change."""
+    """Return the file's text with the proposal applied; unchanged if nothing applies."""
     if proposal.kind is ProposalKind.SELECTORS:
         kustomization = load(text, where=proposal.file)
         found = kustomization if isinstance(kustomization, dict) else {}
@@ -124,9 +124,9 @@ def _annotated(text: str, proposal: Proposal) -> str:
 
 
 def _place(documents: Sequence[Any], proposal: Proposal) -> int | None:
-    """Which document is meant: by its name, else by a part of it, for a kustomization may put something around it.
+    """Find the document by name, else by a part of the name, because a kustomization may add a prefix or suffix.
 
-    Whatever is annotated is deleted and made anew, so two that may be meant are none.
+    Raises UserError if it is ambiguous, because the annotated object is deleted and created again.
     """
     _, kind, name = proposal.target
     named = {
@@ -143,7 +143,7 @@ def _place(documents: Sequence[Any], proposal: Proposal) -> int | None:
 
 
 async def look(reader: Reader, trial: Trial) -> Look:
-    """Raises Unseen where nobody compares it, or not all of it can be seen: what is hidden would look missing."""
+    """Compare the trial. Raises Unseen if its spec is invalid or objects are not readable and would look missing."""
     if wrong := invalid(trial.app, reader.rules.projects.get(trial.app.project), reader.rules):
         raise Unseen(f"{wrong[0].message}; correct its spec, or what its project allows", where=trial.app.name)
     found = await reader.look_at(trial.app, await _assembled(reader, trial))
@@ -162,11 +162,11 @@ async def _assembled(reader: Reader, trial: Trial) -> Assembled:
     try:
         return await reader.assembler.assemble(app, reader.project(app), wanted, rules, await reader.cluster.kinds())
     finally:
-        reader.assembler.forget(app.key)  # what is remembered of these revisions is not what they hold
+        reader.assembler.forget(app.key)  # the cached render has patched files
 
 
 async def kustomizations(reader: Reader, trial: Trial, found: Assembled) -> dict[str, Mapping[str, Any]]:
-    """Those that its sources were rendered with, by their paths."""
+    """Load the kustomizations that its sources were rendered with, by path."""
     names = {
         each.path
         for part in found.rendered
