@@ -233,9 +233,9 @@ def test_a_sync_is_forced_without_hooks_and_tried_again(page: Any, site: World) 
 
 def test_the_doctor_looks_closely(page: Any) -> None:
     page.goto("/doctor")
-    page.get_by_role("link", name="Look closely").click()
+    page.get_by_role("link", name="Deep examination").click()
     page.wait_for_url("**deep=true")
-    assert page.get_by_role("link", name="Look quickly").count() == 1
+    assert page.get_by_role("link", name="Quick examination").count() == 1
 
 
 def test_it_is_deleted_with_what_it_made(page: Any, site: World) -> None:

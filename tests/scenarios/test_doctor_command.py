@@ -72,7 +72,7 @@ async def test_an_installation_that_is_well_is_told_so_and_nothing_is_written(de
     head, told, score = said.out.splitlines()
     for words in ("cluster reachable (1.32.", "argocd-cm in argocd is no operator's", "1 application readable"):
         assert words in head
-    assert told == "1 application: nothing is wrong that a rule is sure of"
+    assert told == "1 application: no problems found"
     assert score == "Score 100% synced (1 of 1), 1 of 1 healthy"
     assert said.err.endswith("nothing was changed\n")
     assert await versions(desk) == before
@@ -139,7 +139,7 @@ async def test_a_score_says_whom_it_leaves_out_and_why(desk: Scene) -> None:
 async def test_what_is_certain_is_put_right_only_when_asked_and_a_second_run_finds_nothing(desk: Scene) -> None:
     await scaled(desk)
     said = await desk.argosy("doctor", "--fix")
-    assert said.code == 2 and "nobody is there to be asked" in said.err
+    assert said.code == 2 and "no terminal for the confirmation" in said.err
     assert "ignoreDifferences" not in (await desk.app())["spec"]
     said = await desk.argosy("doctor", "--fix", "-y")
     assert "models: changed; after a sync it is Synced/Healthy" in said.out

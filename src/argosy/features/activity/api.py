@@ -25,10 +25,10 @@ HAPPENING: Final = schema.fields(
 
 
 async def what_happened(asked: Asked) -> Json:
-    """Newest first; the token is a place in time."""
+    """List activity, newest first; the continue token is a time."""
     query = asked.query
     if wrong := [each for each in query.all("kind") if each not in timeline.KINDS]:
-        raise UserError(f"{quoted(wrong[0])} is none; write one of {', '.join(timeline.KINDS)}", where="kind")
+        raise UserError(f"unknown kind {quoted(wrong[0])}; use one of {', '.join(timeline.KINDS)}", where="kind")
     severity = "bad" if query.text("only") == "bad" else ""
     wanted = Wanted(query.all("kind"), query.text("app"), severity, query.text("q"))
     every = [each async for each in happenings(asked)]
@@ -38,7 +38,7 @@ async def what_happened(asked: Asked) -> Json:
 
 
 def _backwards(time: str) -> str:
-    """So that the newest comes first in the order of texts."""
+    """Invert the digits of a timestamp, so that the newest sorts first as text."""
     return "".join(str(9 - int(char)) if char.isascii() and char.isdigit() else char for char in time)
 
 
@@ -56,11 +56,11 @@ def happening(given: Happening) -> dict[str, Any]:
     }
 
 
-SEEN: Final = "Only what is about Applications that one may see."
+SEEN: Final = "Only activity of Applications that the caller may see."
 ROUTES = (
     Route(
         "GET", "/api/argosy/v1/activity", Filtered("applications", "get"), what_happened,
-        f"What happened, the newest first. {SEEN}",
+        f"List activity, newest first. {SEEN}",
         query=(
             Parameter("kind", "sync, promotion, event or setting.", "array"),
             Parameter("app", "Only about this Application."), Parameter("only", "bad: only what went wrong."),

@@ -1,6 +1,6 @@
-"""`/activity`: what happened, newest first: syncs, promotions, Events, settings.
+"""Serves `/activity`: syncs, promotions, Events and settings changes, newest first.
 
-In: a request. Out: a page of a timeline. Never: what happened to an Application that the caller may not see.
+In: a request. Out: a page of the timeline. Never: shows activity of an Application that the caller may not see.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _wanted(asked: Asked) -> Wanted:
     return Wanted(kinds, query.text("app"), severity, query.text("q"), page_number)
 
 
-ROUTES = (Route("GET", "/activity", Filtered("applications", "get"), page, "What happened, as a page."),)
+ROUTES = (Route("GET", "/activity", Filtered("applications", "get"), page, "Show the activity page."),)
 
 
 async def build_updates(asked: Asked) -> dict[str, str]:

@@ -1,7 +1,7 @@
-"""What happened, in one line of time: syncs, promotions, Events, changes of settings.
+"""Builds the activity timeline: syncs, promotions, Events, settings changes and audit records.
 
-In: manifests of a cache, entries of promotions. Out: Happening values, the newest first, filtered and paged. Never:
-I/O; decides who may see what: it is given only that.
+In: cached manifests, promotion history. Out: ActivityEntry values, newest first, filtered and paged. Never: I/O;
+checks permissions: the caller passes only visible data.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.kube.objects import Manifest
 
 KINDS: Final = ("sync", "promotion", "event", "setting", "audit")
-MOST: Final = 2000  # that are shown, page by page
+MOST: Final = 2000  # on all pages
 PAGE: Final = 50
 
 Whose = Callable[[str, str, str], tuple[str, str] | None]  # kind, namespace, name → (Application, its page)
@@ -46,7 +46,7 @@ class Happening:
 class Wanted:
     kinds: tuple[str, ...] = ()
     app: str = ""
-    severity: str = ""  # bad: only what went wrong
+    severity: str = ""  # bad: only warnings and errors
     text: str = ""
     page: int = 1
 
@@ -54,7 +54,7 @@ class Wanted:
 @dataclass(frozen=True)
 class Timeline:
     shown: tuple[Happening, ...]
-    total: int  # that fit the filters
+    total: int  # entries that match the filters
     of: int
     page: int
     pages: int
@@ -62,7 +62,7 @@ class Timeline:
 
 
 def timeline(found: Iterable[Happening], wanted: Wanted) -> Timeline:
-    """Counts are of all kinds, whichever are chosen: they say what a click would show."""
+    """Filter and page the entries. Counts ignore the kind filter, so that they show the result of a click."""
     everything = list(found)
     others = [each for each in everything if _fits(each, wanted)]
     fitting = newest(each for each in others if fits(each, wanted))
@@ -75,7 +75,7 @@ def timeline(found: Iterable[Happening], wanted: Wanted) -> Timeline:
 
 
 def newest(found: Iterable[Happening]) -> list[Happening]:
-    """In order, at most MOST: of what was asked for, so that a busy neighbour hides nothing."""
+    """Return at most MAX_ENTRIES of the filtered entries, so that a busy Application hides no others."""
     return sorted(found, key=lambda each: each.time, reverse=True)[:MOST]
 
 
@@ -109,7 +109,7 @@ def of_applications(apps: Iterable[Manifest]) -> Iterator[Happening]:
 
 
 def _operation(state: Mapping[str, Any], name: str, url: str) -> Iterator[Happening]:
-    """What is not yet, or never became, part of the history."""
+    """Yield a running or failed operation, which is not in the history."""
     phase = str(state.get("phase") or "")
     if not phase or phase == "Succeeded":
         return
@@ -137,7 +137,7 @@ def of_promotions(log: Iterable[Happened]) -> Iterator[Happening]:
 
 
 def of_events(events: Iterable[Manifest], whose: Whose) -> Iterator[Happening]:
-    """Those of objects that `whose` knows."""
+    """Yield Events of objects for which `find_owner` returns a result."""
     for event in events:
         about = mapping(event.get("involvedObject"))
         kind, namespace, name = (str(about.get(field) or "") for field in ("kind", "namespace", "name"))
@@ -159,7 +159,7 @@ def of_events(events: Iterable[Manifest], whose: Whose) -> Iterator[Happening]:
 
 
 def of_settings(manifests: Iterable[Manifest]) -> Iterator[Happening]:
-    """k8s: who wrote which fields when stands in managedFields; of each writer only the last time."""
+    """k8s: managedFields has the last write time of each field manager."""
     for manifest in manifests:
         kind, name = str(manifest.get("kind") or ""), str(manifest["metadata"]["name"])
         for each in manifest["metadata"].get("managedFields") or ():
@@ -172,7 +172,7 @@ def of_settings(manifests: Iterable[Manifest]) -> Iterator[Happening]:
 
 
 def of_audit(lines: Iterable[Mapping[str, Any]]) -> Iterator[Happening]:
-    """What was asked of this server that changes something, since it started."""
+    """Yield mutating requests to this server since it started."""
     for each in lines:
         result = str(each.get("result") or "")
         severity = {"done": "ok", "refused": "warning"}.get(result, "error")
@@ -187,5 +187,5 @@ def _page_of(kind: str, name: str) -> str:
 
 
 def apps_of(found: Sequence[Happening]) -> list[tuple[str, int]]:
-    """Applications that something happened to, the busiest first."""
+    """Count entries per Application, most first."""
     return Counter(each.app for each in found if each.app).most_common(50)

@@ -1,6 +1,6 @@
-"""What happened to what somebody may see.
+"""Collects the activity that the caller may see.
 
-In: a request. Out: syncs, promotions, Events, settings, what was asked of this server. Never: what happened to an
+In: a request. Out: entries for syncs, promotions, Events, settings and audit records. Never: activity of an
 Application that the caller may not see.
 """
 
@@ -36,11 +36,11 @@ GROUPS: Final = {
 
 
 async def happenings(asked: Asked) -> AsyncIterator[Happening]:
-    """Each without the Secrets of the Application that it is about: what is searched is what is shown.
+    """Yield entries with the Secrets of their Application masked before they are searched.
 
-    An Event of no Application is without the Secrets of the namespace of its object.
+    For an Event without an Application, the Secrets of its object's namespace are masked.
     """
-    masks: dict[tuple[str, str], Mask] = {}  # an Application has many rows
+    masks: dict[tuple[str, str], Mask] = {}  # cached, because an Application has many entries
     async for each in _happenings(asked):
         place = (each.url, "" if each.url else each.namespace)
         if place not in masks:
@@ -64,7 +64,7 @@ async def _happenings(asked: Asked) -> AsyncIterator[Happening]:
         if asked.may("accounts", "get", "*"):
             for each in timeline.of_audit(asked.site.part(Trail).lines):
                 yield each
-    board, _ = await looked(asked, fetches=False)  # a list of all that happened does not wait for a Git host
+    board, _ = await looked(asked, fetches=False)  # do not wait for a Git host
     for each in timeline.of_promotions(board.history if board else ()):
         yield each
 
@@ -73,7 +73,7 @@ Known = dict[tuple[str, str, str], tuple[str, str] | None]
 
 
 async def _listed(asked: Asked, apps: list[Manifest]) -> Known:
-    """What Applications list, as far as their projects permit it: Git may name anything."""
+    """Map objects in the Applications' status to their Application, only as far as the project permits them."""
     known: Known = {}
     reader = reader_of(asked)
     rules, kinds = reader.rules, await reader.kinds()
@@ -91,7 +91,7 @@ async def _listed(asked: Asked, apps: list[Manifest]) -> Known:
 
 
 def _whose(asked: Asked, known: Known, sees_all: bool) -> timeline.Whose:
-    """By what Applications list; Pods and the like by their owners. What is nobody's is told to who may see all."""
+    """Look up by status resources, then by owner references. Objects without an Application need full access."""
 
     def whose(kind: str, namespace: str, name: str) -> tuple[str, str] | None:
         key = (kind, namespace, name)
@@ -104,7 +104,7 @@ def _whose(asked: Asked, known: Known, sees_all: bool) -> timeline.Whose:
 
 
 def _owners(asked: Asked, kind: str, namespace: str, name: str) -> Iterator[tuple[str, str, str]]:
-    """Up the chain of owners, as far as it is known."""
+    """Follow the owner references as far as they are cached."""
     for _ in range(5):
         if kind not in GROUPS:
             return

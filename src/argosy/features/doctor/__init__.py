@@ -1,1 +1,1 @@
-"""Behind `argosy doctor`: reads an installation and its Applications, and says what is wrong. Rules are in `advise`."""
+"""`argosy doctor`: examines an installation and its Applications. The rules are in `argosy.gitops.analysis`."""

@@ -1,4 +1,4 @@
-"""`argosy doctor` over argosy's own API.
+"""Serves the doctor's diagnosis over argosy's own API.
 
 In: a request. Out: JSON. Never: findings about the installation, except for callers who may see all of it.
 """

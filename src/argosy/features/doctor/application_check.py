@@ -1,7 +1,7 @@
-"""One Application, looked at as far as one may: why its fields differ, what is unwell, which branch it should follow.
+"""Examines one Application: causes of differing fields, unhealthy objects, and the branch it should track.
 
-In: a reader, an Application. Out: a LiveApp, and what of the cluster was read for it. Never: writes; says that
-something is missing which may only not be seen.
+In: a reader, an Application. Out: a LiveApp, and the cluster objects read for it. Never: writes; reports an object as
+missing that is only not readable.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ WELL: Final = ("Healthy", "Suspended")
 
 @dataclass(frozen=True)
 class Seen:
-    """`look` is None where nobody could compare it."""
+    """`app_state` is None if the Application could not be compared."""
 
     live: LiveApp
     look: Look | None = None
@@ -42,18 +42,18 @@ class Seen:
 
 
 def first_sight(app: Application, title: str = "") -> LiveApp:
-    """What its status alone tells."""
+    """Build a LiveApp from the status only."""
     found = tuple(LiveRow(row.key, row.status, row.health, row.wave, row.hook, row.message) for row in rows(app))
     return LiveApp(app, found, title=title)
 
 
 def is_at_rest(app: LiveApp) -> bool:
-    """Synced, well, and nobody complains: there is nothing to look for."""
+    """True if Synced, healthy, without conditions and without a running operation."""
     return app.sync == "Synced" and app.health in WELL and not app.conditions and not app.is_busy
 
 
 def urgency(app: Application) -> tuple[bool, bool]:
-    """The lower the sooner: errors first, and last what was never synced; of many, not all are looked at in time."""
+    """Sort key: errors first, never synced last, because not all may be examined in time."""
     has_error = any(str(each.get("type")).endswith("Error") for each in mappings(app.status.get("conditions")))
     is_new = app.state is None and not app.status.get("history")
     return not has_error, is_new
@@ -66,7 +66,7 @@ async def look_at(reader: Reader, app: Application, asking: Asking, title: str =
         asking.note(f"{app.name} goes to another cluster: only its status was read")
         return Seen(live)
     if invalid(app, reader.rules.projects.get(app.project), reader.rules):
-        return Seen(live)  # argo: nobody compares it, whatever lives
+        return Seen(live)  # argo: an invalid spec is not compared
     try:
         look = await reader.look(app)
     except (RenderError, UnknownRef) as error:
@@ -96,12 +96,12 @@ async def _fields(reader: Reader, app: Application, look: Look) -> tuple[Differs
 
 def _causes(found: Differing, told: object) -> list[tuple[str, Cause]]:
     known = mapping(told)
-    unknown = Cause(CauseKind.UNKNOWN, "nobody says why")
+    unknown = Cause(CauseKind.UNKNOWN, "unknown cause")
     return [(each.pointer, known.get(each.pointer, unknown)) for each in found.fields]
 
 
 def _open_secrets(look: Look) -> list[str]:
-    """Names of Secrets that are in Git with values in them."""
+    """List Secrets that are in Git with their values."""
     found = []
     for each in look.assembled.desired:
         is_secret = (each.get("apiVersion"), each.get("kind")) == ("v1", SECRET.kind)
@@ -114,7 +114,7 @@ async def _blockers(reader: Reader, app: Application, asking: Asking) -> list[st
     try:
         return await unwell(reader, app)
     except (ArgosyError, TimeoutError) as error:
-        asking.note(f"what came of {app.name} cannot be read: {error}")
+        asking.note(f"the objects of {app.name} cannot be read: {error}")
         return []
 
 
@@ -128,7 +128,7 @@ async def _unrendered(reader: Reader, app: Application, error: ArgosyError) -> C
 
 
 async def _other_branch(reader: Reader, app: Application) -> str:
-    """The default branch of its repository, where it follows another one; tags and commits are chosen on purpose."""
+    """Return the repository's default branch if the Application tracks another one; tags and commits are intended."""
     source = app.sources[0] if len(app.sources) == 1 else None
     if source is None or source.chart:
         return ""

@@ -1,4 +1,4 @@
-"""`argosy doctor [APP…]`: what is wrong with an installation and its Applications, why, and what helps."""
+"""`argosy doctor [APP…]`: finds problems of an installation and its Applications, with causes and fixes."""
 
 from __future__ import annotations
 
@@ -34,29 +34,29 @@ Examples:
 See also: docs/reference/doctor.md, docs/reference/rules.md
 """
 FORMS = ("text", "json", "yaml", "status")
-PATIENCE = 1.0  # seconds before progress is told
+PATIENCE = 1.0  # before progress is shown
 
 
 def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "doctor",
         help="what is wrong with an installation and its Applications, why, and what helps",
-        description="Reads an installation and its Applications, and changes nothing. Exit code 1: something is wrong.",
+        description="Reads an installation and its Applications, and changes nothing. Exit code 1: problems found.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("names", nargs="*", metavar="APP", help="Applications, as NAME or NAMESPACE/NAME (default: all)")
-    add("--match", default="", metavar="PATTERN", help="those whose names match a regular expression")
-    add("--explain", action="store_true", help="each finding whole: why it is certain, and what to do")
+    add("--match", default="", metavar="PATTERN", help="only Applications whose names match a regular expression")
+    add("--explain", action="store_true", help="show each finding in full: why it is certain, and how to fix it")
     add("--checklist", action="store_true", help="what to verify after a sync, as assertions")
-    add("--fix", action="store_true", help="do what is certain to help, after a question")
+    add("--fix", action="store_true", help="apply safe fixes, after confirmation")
     add("-y", "--yes", action="store_true", help="with --fix: do not ask")
-    about = "exit 1 on a finding that is at least so bad (default: warning)"
+    about = "exit 1 on a finding of at least this severity (default: warning)"
     add("--fail-on", choices=("error", "warning", "info"), default="warning", help=about)
-    about = "compare and prove for at most so many seconds (default: 9)"
+    about = "time limit for comparisons and proofs, in seconds (default: 9)"
     add("--timeout", type=seconds, default=9.0, metavar="S", help=about)
-    about = "where the Applications are (default: the control namespace)"
+    about = "namespace of the Applications (default: the control namespace)"
     add("-N", "--app-namespace", default="", metavar="NS", help=about)
     add("-o", "--output", choices=FORMS, default="text", help="text (default), json, yaml or status")
     add_target_flags(parser)
@@ -65,9 +65,9 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     if chosen.yes and not chosen.fix:
-        raise UserError("-y answers the questions of --fix; write --fix -y", where="-y")
+        raise UserError("requires --fix: --fix -y", where="-y")
     if chosen.fix and not chosen.yes and not can_ask():
-        raise UserError("nobody is there to be asked; look at what it would do without --fix, or add -y", where="--fix")
+        raise UserError("no terminal for the confirmation; run it without --fix, or add -y", where="--fix")
     try:
         return asyncio.run(_run(chosen))
     except ArgosyError as error:
@@ -116,7 +116,7 @@ def _verdict(report: Report, chosen: argparse.Namespace) -> int:
 
 
 def _tell_left(report: Report) -> None:
-    """What is left after the fixes, in one line."""
+    """Print the remaining findings after the fixes, in one line."""
     from argosy.cli.tables import counted
     from argosy.gitops.analysis.violation import Severity
 
@@ -156,20 +156,20 @@ def _show(report: Report, chosen: argparse.Namespace) -> None:
 
 
 async def _fix(desk: Desk, found: Examination, *, is_asking: bool) -> tuple[int, int]:
-    """How many were done, and the exit code of what failed: that is told, and the others are done all the same."""
+    """Apply fixes; return their number and the exit code of failures. A failure does not stop the other fixes."""
     from argosy.features.doctor.fixes import fixes
 
     offered = fixes(found)
     talk(f"target: {desk.where}")
     if not offered:
-        talk("nothing can be put right from here with certainty; see FIX and --explain")
+        talk("no safe fixes available; see FIX and --explain")
     done, code = 0, DONE
     for each in offered:
         if each.act is None:
             talk(plain(f"{each.subject}: {each.text}"))
             continue
         if is_asking and not asked(plain(f"{each.subject}: {each.text}?")):
-            talk(f"{each.subject}: left as it is")
+            talk(f"{each.subject}: not changed")
             continue
         try:
             print(plain(f"{each.subject}: {await each.act(desk)}"))

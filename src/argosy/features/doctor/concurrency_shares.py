@@ -1,7 +1,7 @@
-"""Places for work at once, shared by projects: none has all of them while another waits.
+"""Shares concurrency slots fairly between projects.
 
-In: projects that want a place. Out: the place, for the time of a block. Never: more places at once than there are;
-leaves a place empty while somebody waits that may have it.
+In: projects that request a slot. Out: a slot for the duration of a block. Never: exceeds the number of slots; leaves a
+slot unused while an eligible project waits.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-RESERVED_PLACES: Final = 4  # for projects that have none at work
+RESERVED_PLACES: Final = 4  # for projects without a slot
 
 
 class ProjectPlaces:
-    """`count` places for all, and RESERVED_PLACES beside them for projects that have none; first in, first out.
+    """`count` slots for all, and RESERVED_SLOTS more for projects without a slot; first in, first out.
 
-    Slow work of one project thus keeps no other project waiting. Slow work of so many projects that they have all
-    places does.
+    Slow work of one project therefore does not block others, unless slow projects together hold all slots.
     """
 
     def __init__(self, count: int) -> None:
@@ -41,7 +40,7 @@ class ProjectPlaces:
         try:
             await granted
         except asyncio.CancelledError:
-            if not granted.cancelled():  # the place was granted before the cancellation came
+            if not granted.cancelled():  # the slot was granted before the cancellation
                 self._give_back(project)
             raise
 
@@ -50,7 +49,7 @@ class ProjectPlaces:
         self._grant()
 
     def _grant(self) -> None:
-        """Give free places to those that wait and may have one, in the order in which they asked."""
+        """Grant free slots to eligible waiters, in the order of their requests."""
         still_waiting: list[tuple[str, asyncio.Future[None]]] = []
         for project, granted in self._waiting:
             if granted.done():

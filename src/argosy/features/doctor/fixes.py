@@ -1,6 +1,7 @@
-"""What can be put right from here, and only what is certain: a refresh, a touch, a change that was proven.
+"""Lists safe fixes: a refresh, a touch of the ArgoCD resource, and proven changes of an Application.
 
-In: an Examination. Out: Fixes, each a sentence and a deed. Never: does what only Git can keep; does anything unasked.
+In: an Examination. Out: DoctorFix values, each with a description and an action. Never: changes what Git would undo;
+acts without a request.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ Act = Callable[[Desk], Awaitable[str]]
 
 @dataclass(frozen=True)
 class Fix:
-    """`act` does it and says what came of it; None where it belongs into Git, and `text` says how."""
+    """`act` applies the fix and returns the result; None if it must be made in Git, as `text` describes."""
 
     subject: str
     text: str
@@ -76,7 +77,7 @@ def _touches(found: Examination) -> Iterator[Fix]:
     yield Fix(f"ArgoCD/{settings.owner}", f"touch it ({TOUCH}), so that its operator looks at it anew", touch)
 
 
-# -- old health -------------------------------------------------------------------------------------------------------
+# -- stale health -----------------------------------------------------------------------------------------------------
 
 
 def _refreshes(found: Examination) -> Iterator[Fix]:
@@ -95,7 +96,7 @@ def _refreshing(app: LiveApp) -> Act:
     return act
 
 
-# -- what was proven --------------------------------------------------------------------------------------------------
+# -- proven changes ---------------------------------------------------------------------------------------------------
 
 
 def _changes(found: Examination) -> Iterator[Fix]:
@@ -114,7 +115,7 @@ def _changes(found: Examination) -> Iterator[Fix]:
 
 
 def _maker(found: Examination, app: LiveApp) -> str:
-    """Whoever writes it: what is changed in the cluster would be undone, or be drift. A set makes it, too."""
+    """Return the parent Application or ApplicationSet, which would undo a change in the cluster."""
     named = (each.name for each in found.view.apps for row in each.rows if row.key == app.app.key)
     return app.parent or owner_of(app.app) or next(named, "")
 
@@ -122,7 +123,7 @@ def _maker(found: Examination, app: LiveApp) -> str:
 def _changing(app: LiveApp, treatment: Treatment) -> Act:
     async def act(desk: Desk) -> str:
         after = await desk.revise(app.app, lambda now: _patch(now.wire, treatment))
-        with suppress(TooLate):  # nobody delivers it now; what was changed stays changed
+        with suppress(TooLate):  # no controller refreshes it now; the change stays
             await refresh(desk, after, is_hard=False, seconds=TOUCH_SECONDS)
         return f"changed; after a sync it is {treatment.proof.synced.words}: argosy app sync {after.name}"
 
@@ -130,7 +131,7 @@ def _changing(app: LiveApp, treatment: Treatment) -> Act:
 
 
 def _patch(wire: Mapping[str, Any], treatment: Treatment) -> dict[str, Any] | None:
-    """On what it is now; None where it is so already."""
+    """Build the patch for the current spec; None if it already has the changes."""
     spec = wire.get("spec") or {}
     made = altered(wire, edits_of(wire, treatment.done)).get("spec") or {}
     change: dict[str, Any] = merge_patch.diff(dict(spec), dict(made))

@@ -1,6 +1,6 @@
-"""The first line of a diagnosis: is the cluster there, whose are the settings, does somebody deliver.
+"""Runs the installation checks at the head of a diagnosis: cluster, settings owner, controllers, confinement.
 
-In: what was read of an installation. Out: head checks. Never: writes.
+In: the state of an installation. Out: InstallationCheck values. Never: writes.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from argosy.kube.objects import Manifest
 PARTS: Final = (CONTROLLER, "repo-server", "server")
 PLAIN: Final = "argocd"
 INSTALLED: Final = GroupKind("operators.coreos.com", "ClusterServiceVersion")
-STALE: Final = 900.0  # seconds without a status that somebody wrote
-SILENT: Final = 120.0  # seconds without a sign of who leads; clocks may differ a little
+STALE: Final = 900.0
+SILENT: Final = 120.0  # allows for clock skew
 START: Final = "start argosy controller"
 _TAG: Final = re.compile(r":v?(\d[\w.+-]*)$")
 
@@ -76,7 +76,7 @@ async def _version(asking: Asking) -> str:
 
 
 async def _product(asking: Asking, view: SettingsView) -> str:
-    """Of an installation that an operator made; its images need not tell a version."""
+    """Find the product version of an operator installation, whose images may have no version tag."""
     if not view.owner:
         return ""
     for place in (view.namespace, *PLACES):
@@ -87,7 +87,7 @@ async def _product(asking: Asking, view: SettingsView) -> str:
 
 
 async def _workloads(asking: Asking, view: SettingsView) -> list[Manifest]:
-    """argo: parts are called after the ArgoCD resource, and without one after Argo CD."""
+    """argo: components are named after the ArgoCD resource, or `argocd-` without one."""
     found = await asyncio.gather(*(asking.all_of(kind, view.namespace) for kind in (STATEFUL_SET, DEPLOYMENT)))
     names = {f"{view.owner or PLAIN}-{part}" for part in PARTS}
     return [each for some in found for each in some if each["metadata"]["name"] in names]
@@ -113,7 +113,7 @@ def _owner(view: SettingsView, workloads: Sequence[Manifest]) -> HeadCheck:
 def _alive(
     view: SettingsView, workloads: Sequence[Manifest], product: str, now: datetime, apps: Sequence[Application]
 ) -> HeadCheck:
-    """Parts that say of themselves that they are ready; else the time at which somebody last wrote a status."""
+    """Check the readiness of the components, else the time of the last status update."""
     ill = [each for each in workloads if not _has_replicas(each)]
     if ill:
         names = ", ".join(f"{each['kind']}/{each['metadata']['name']}" for each in ill)
@@ -138,13 +138,13 @@ def _alive(
 def _find_no_controller(
     view: SettingsView, workloads: Sequence[Manifest], apps: Sequence[Application]
 ) -> HeadCheck | None:
-    """A bad check if it is certain that no controller delivers; None if one runs, or cannot be seen from here."""
+    """Return a failed check if no controller delivers for certain; None if one runs or may be invisible."""
     if view.has_argosy or not view.sees_leases or not view.engines.is_known or view.engines.over(view.namespace):
         return None
     has_stand_in = any(is_simulated(each) for each in workloads)
     is_reconciled = any(each.status.get("reconciledAt") for each in apps)
     if is_reconciled and not view.has_stopped and not has_stand_in:
-        return None  # a controller that leaves no Lease here may have written that
+        return None  # a controller without a Lease in this namespace may have written the status
     reason = (
         "the Argo CD here is simulated, and no argosy controller runs"
         if has_stand_in
@@ -154,7 +154,7 @@ def _find_no_controller(
 
 
 def _signs(view: SettingsView, now: datetime, apps: Sequence[Application]) -> HeadCheck:
-    """By what somebody wrote: also where only labels say that an Argo CD's controller is there."""
+    """Check the last status update, also if only labels indicate an Argo CD controller."""
     near = view.engines.over(view.namespace)
     labelled = f"{', '.join(near)} has the labels of an Argo CD's controller" if near else ""
     observes = f"{labelled}, so that argosy only observes" if near and view.has_argosy else labelled
@@ -174,7 +174,7 @@ def _signs(view: SettingsView, now: datetime, apps: Sequence[Application]) -> He
 
 
 def _beside(view: SettingsView, apps: Sequence[Application]) -> list[HeadCheck]:
-    """Where both run: what argosy delivers, and what both do."""
+    """If argosy and Argo CD both run: count what argosy delivers, and report what both deliver."""
     if not view.has_argosy or not view.engines.controllers:
         return []
     found = [view.engines.deliverer(app.annotations, app.namespace) for app in apps]
@@ -189,7 +189,7 @@ def _beside(view: SettingsView, apps: Sequence[Application]) -> list[HeadCheck]:
 
 
 def _find_unconfined(apps: Sequence[Application]) -> list[HeadCheck]:
-    """A bad check if the controller refuses untrusted code, because its machine cannot confine it."""
+    """Return a failed check if the controller refuses untrusted code because its node cannot confine it."""
     refused = {app.name: message for app in apps for message in _messages(app) if REFUSAL in message}
     if not refused:
         return []

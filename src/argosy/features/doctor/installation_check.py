@@ -1,7 +1,7 @@
-"""The installation itself: which Argo CD, who owns its settings, whether its checks have arrived and its parts live.
+"""Reads the installation: the Argo CD, the owner of its settings, its health checks and its controllers.
 
-In: a cluster, the control namespace. Out: a SettingsView, head checks, and what scripts and settings are wrong.
-Never: writes; a value of a Secret.
+In: a cluster, the control namespace. Out: InstallationState: a SettingsView, and violations of scripts and settings.
+Never: writes; shows a value of a Secret.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ STATEFUL_SET: Final = GroupKind("apps", "StatefulSet")
 OPERATOR: Final = "gitops-operator"
 CONTROLLER: Final = "application-controller"
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
-OPERATORS: Final = ("gitops-operator", "argocd-operator", "manager")  # who writes on the operator's behalf
+OPERATORS: Final = ("gitops-operator", "argocd-operator", "manager")
 LOG_LINES: Final = 200
 LOG_SECONDS: Final = 3.0
 
@@ -78,7 +78,7 @@ async def read_installation(asking: Asking, control: str) -> Settings:
         data=data if config is not None else None,
         is_there=config is not None or CONFIG_MAP in asking.unread,
         judged=_judged(data),
-        is_engine=bool(leases) and not engines.over(control),  # where an Argo CD looks, what it is told counts
+        is_engine=bool(leases) and not engines.over(control),  # an Argo CD in this namespace takes precedence
         has_argosy=bool(leases),
         has_argocd=any(each.namespace == control for each in engines.controllers) if engines.is_known else None,
         engines=engines,
@@ -101,7 +101,7 @@ async def read_installation(asking: Asking, control: str) -> Settings:
 
 
 async def _find_sso_fault(asking: Asking, control: str, settings: Mapping[str, str]) -> str:
-    """Why nobody can sign in by the identity provider; of Secrets that may not be read, nothing is said."""
+    """Return why sign-in with the identity provider fails; Secrets that are not readable count as valid."""
     names = sorted(referenced_secrets(settings))
     secrets = await asyncio.gather(*(asking.get(ResourceKey(*SECRETS, control, name)) for name in names))
     if SECRETS in asking.unread:
@@ -115,7 +115,7 @@ def _lease_seconds(lease: Manifest) -> float:
 
 
 async def _find_unexpanded(asking: Asking, control: str) -> tuple[str, ...]:
-    """ApplicationSets that no controller expands; none where they, or the workloads beside them, may not be read."""
+    """List ApplicationSets that no controller expands; empty if they or the workloads are not readable."""
     if APPLICATION_SET not in await asking.kinds():
         return ()
     found = await asking.all_of(APPLICATION_SET, control)
@@ -130,7 +130,7 @@ async def _find_unexpanded(asking: Asking, control: str) -> tuple[str, ...]:
 
 
 def _owner(config: Manifest | None) -> str:
-    """By the reference that its operator leaves on it, though the resource itself may not be seen."""
+    """Find the ArgoCD resource by the owner reference, even if the resource itself is not readable."""
     references = mappings(((config or {}).get("metadata") or {}).get("ownerReferences"))
     return next((str(each.get("name")) for each in references if each.get("kind") == ARGOCD.kind), "")
 
@@ -144,7 +144,7 @@ async def _operated(asking: Asking, view: SettingsView, resource: Manifest, data
     place = ChecksPlace(Installation(view.namespace, view.owner), resource)
     found = Verification(place, data, tuple(place.scripts))
     keys = [KEY_PREFIX + joined(*of) for of in found.unpropagated]
-    missing = tuple(key for key in keys if key not in place.data)  # what extraConfig overrules is not the operator's
+    missing = tuple(key for key in keys if key not in place.data)  # extraConfig wins, so that is no operator problem
     return replace(
         view,
         asked=place.scripts,
@@ -158,7 +158,7 @@ async def _operated(asking: Asking, view: SettingsView, resource: Manifest, data
 
 
 async def _operator(asking: Asking, *, has_to_tell: bool) -> OperatorState:
-    """Its Pods, and the errors of its log; nobody asks where everything has arrived."""
+    """Read the operator's Pods and log errors, only if settings have not arrived."""
     if not has_to_tell:
         return OperatorState()
     for namespace in reversed(PLACES):
@@ -190,14 +190,14 @@ def _is_ready(pod: Manifest) -> bool:
 
 
 async def controller_errors(asking: Asking, control: str) -> tuple[str, ...]:
-    """What the application controller says of health checks that fail; nothing where it may not be read."""
+    """Fetch log errors of the application controller about health checks; empty if the log is not readable."""
     pods = [each for each in await asking.all_of(POD, control) if CONTROLLER in each["metadata"]["name"]]
     found = await errors_of(asking, pods[0]) if pods else []
     return tuple(each for each in found if "lua" in each.lower() or "health" in each.lower())
 
 
 async def errors_of(asking: Asking, pod: Manifest) -> list[str]:
-    """The last lines of its log that speak of an error."""
+    """Fetch the last log lines that contain "error"."""
     key = ResourceKey(*POD, str(pod["metadata"]["namespace"]), str(pod["metadata"]["name"]))
     found: list[str] = []
     try:
@@ -245,10 +245,8 @@ def _linted(manifest: Manifest) -> list[tuple[str, Sight]]:
     ]  # fmt: skip
 
 
-def setting_sights(
-    faults: Iterable[str], told: Mapping[str, tuple[Sight, ...]], namespace: str
-) -> tuple[Sight, ...]:
-    """One sight for each setting that cannot be read; those that a rule of health checks tells of are left out."""
+def setting_sights(faults: Iterable[str], told: Mapping[str, tuple[Sight, ...]], namespace: str) -> tuple[Sight, ...]:
+    """List invalid settings, except those that a health check rule already reports."""
     known = {sight.field for sights in told.values() for sight in sights if sight.field}
     sights = []
     for fault in faults:
@@ -265,7 +263,7 @@ def setting_sights(
 
 
 def _undone(view: SettingsView, config: Manifest | None) -> list[str]:
-    """What kubectl noted that it applied, and is not there any more."""
+    """List keys in kubectl's last-applied annotation that no longer exist."""
     if not view.owner or config is None:
         return []
     try:

@@ -1,7 +1,7 @@
-"""Errors that the doctor knows, for pages that show them beside other things.
+"""Caches the doctor's errors for other pages.
 
-In: a request. Out: errors by Application and of the installation, about a minute old at most while pages ask. Never:
-errors for a caller who may not see the doctor; two examinations at once; a page that waits for a long examination.
+In: a request. Out: errors by Application and of the installation, at most about a minute old while pages are open.
+Never: errors for a caller who may not see the doctor; two examinations at once; a page that waits for a long one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from argosy.web.site import Site
 
 log = logging.getLogger(__name__)
 PAGE_WAIT_SECONDS: Final = 1.0
-KEPT_SECONDS: Final = 60.0  # that an answer counts before the doctor looks again
+KEPT_SECONDS: Final = 60.0
 MAX_EXAMINATION_SECONDS: Final = 60.0
 
 
@@ -39,18 +39,18 @@ class DoctorError:
     cause: str
     rule: str = ""
     fix: str = ""
-    id: str = ""  # the same as long as the error lasts; its cause may tell an age
+    id: str = ""  # stable while the error lasts; the cause may contain an age
 
 
 @dataclass(frozen=True)
 class DoctorErrors:
     by_application: Mapping[ResourceKey, tuple[DoctorError, ...]] = field(default_factory=dict)
     installation: tuple[DoctorError, ...] = ()
-    note: str = ""  # why they are not known, or not new
+    note: str = ""  # why the errors are unknown or old
 
 
 class Examinations:
-    """The doctor's last answer about the whole installation, for all callers, and the examination under way."""
+    """The last result for the whole installation, for all callers, and the running examination."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -60,7 +60,7 @@ class Examinations:
         self._task: asyncio.Task[DoctorErrors] | None = None
 
     async def find(self, site: Site) -> DoctorErrors:
-        """Return the last answer if it is young, or if the examination that replaces it takes long."""
+        """Return the last result if it is fresh, or if the new examination takes long."""
         known = self._known
         if known is not None and self._clock() - self._looked_at < KEPT_SECONDS:
             return known
@@ -76,7 +76,7 @@ class Examinations:
         return replace(known, note=f"The doctor is looking again. These errors are from {age} ago.")
 
     async def _examine(self, site: Site) -> DoctorErrors:
-        """Keep the errors that are known if the doctor cannot look."""
+        """Keep the known errors if the examination fails."""
         before = self._known or DoctorErrors()
         try:
             found = await examine_errors(site)
@@ -85,7 +85,7 @@ class Examinations:
             found = replace(before, note=f"The doctor did not finish within {MAX_EXAMINATION_SECONDS:.0f} s.")
         except ArgosyError as error:
             found = replace(before, note=f"The doctor cannot look: {error}")
-        except Exception:  # nobody may wait for this task, and the rest of the page is right without it
+        except Exception:  # the task may have no waiter, and the rest of the page works without it
             log.exception("the examination for the summary failed")
             found = replace(before, note="The doctor failed; the server's log says why.")
         finally:
@@ -95,7 +95,7 @@ class Examinations:
 
 
 def may_see_doctor(asked: Asked) -> bool:
-    """Findings name other Applications and objects of the installation, so the doctor is not for everybody."""
+    """True for callers who may see all Applications, because findings mention others and the installation."""
     return asked.may("applications", "get", EVERYTHING)
 
 
@@ -118,9 +118,9 @@ async def doctor_errors(asked: Asked) -> DoctorErrors:
 
 
 async def examine_errors(site: Site) -> DoctorErrors:
-    """Examine everything by statuses in the lookout's cache: nothing is compared, no model is asked."""
+    """Examine everything by the statuses in the cluster view's cache; compare nothing, and probe no model."""
     async with site.part(Turn):
-        pass  # an examination that a person asked for goes first, and never waits for this one
+        pass  # a user's examination goes first, and never waits for this one
     reader = site.lookout.reader
     async with asyncio.timeout(MAX_EXAMINATION_SECONDS):
         report = Report(await examine(reader.desk, reader, Wanted(is_quick=True)))
@@ -137,7 +137,7 @@ def _errors(report: Report) -> list[Line]:
 
 
 def _of_installation(report: Report) -> tuple[DoctorError, ...]:
-    """Findings that are no Application's, and checks that say that the installation itself does not work."""
+    """List findings without an Application, and failed checks of the installation."""
     checks = [error_of_check(check) for check in report.found.checks if check.mark is Mark.BAD]
     return (*checks, *(_error(line) for line in _errors(report) if line.app == INSTALLATION))
 

@@ -1,6 +1,6 @@
-"""Reads that do not fail: what may not be seen is noted, and everything else is told all the same.
+"""Reads objects without failing: forbidden kinds are noted, and the examination continues.
 
-In: a cluster. Out: manifests, and what was not readable. Never: writes; takes what is forbidden for what is not there.
+In: a cluster. Out: manifests, and the kinds that were not readable. Never: writes; treats forbidden as not found.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from argosy.kube.client import Catalog, Cluster
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
 
-AT_ONCE: Final = 12  # requests
-MANY: Final = 20  # namespaces
+AT_ONCE: Final = 12
+MANY: Final = 20  # more are listed with one cluster-wide request
 
 
 class Asking:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.unread: set[GroupKind] = set()
-        self._notes: dict[str, set[str]] = {}  # by namespace, what is not to be seen there
+        self._notes: dict[str, set[str]] = {}  # forbidden kinds by namespace
         self._others: dict[str, None] = {}
         self._gate = asyncio.Semaphore(AT_ONCE)
 
     @property
     def notes(self) -> list[str]:
-        """One for all namespaces where the same may not be seen."""
+        """One note for all namespaces with the same forbidden kinds."""
         alike: dict[tuple[str, ...], list[str]] = {}
         for place, kinds in sorted(self._notes.items()):
             alike.setdefault(tuple(sorted(kinds)), []).append(place)
         told = []
         for kinds_there, places in alike.items():
             where = f" in {', '.join(filter(None, places))}" if any(places) else ""
-            told.append(f"you may not read{where}: {', '.join(kinds_there)}; what depends on them is not told")
+            told.append(f"you may not read{where}: {', '.join(kinds_there)}; findings that need them are missing")
         return [*told, *self._others]
 
     def note(self, text: str) -> None:
@@ -49,7 +49,7 @@ class Asking:
             return {}
 
     async def get(self, key: ResourceKey) -> Manifest | None:
-        """None where it is not there, or may not be seen: `unread` tells one from the other."""
+        """Return None if the object does not exist or is not readable; `unread` has the kinds that are not readable."""
         async with self._gate:
             try:
                 return await self.cluster.get(key)
@@ -67,7 +67,7 @@ class Asking:
         return [_whole(each, kind) for each in found]
 
     async def list_all(self, kinds: Iterable[GroupKind], namespaces: Sequence[str]) -> dict[GroupKind, list[Manifest]]:
-        """Of these namespaces; where they are many, of all at once."""
+        """List kinds in these namespaces; many namespaces are listed with one cluster-wide request."""
         served = await self.kinds()
         places = namespaces if len(namespaces) <= MANY else ("",)
         wanted = [(kind, place) for kind in kinds if kind in served for place in places]
@@ -80,7 +80,7 @@ class Asking:
 
     def _refused(self, kind: GroupKind, namespace: str, error: ArgosyError) -> None:
         if isinstance(error, ClusterError) and error.code in (404, 405):
-            return  # such a kind is not served
+            return  # the kind is not served
         self.unread.add(kind)
         if isinstance(error, ClusterError) and error.code in (401, 403):
             self._notes.setdefault(namespace, set()).add(_plural(kind))
@@ -93,7 +93,7 @@ def _plural(kind: GroupKind) -> str:
 
 
 def _whole(manifest: Manifest, kind: GroupKind) -> Manifest:
-    """k8s: items of a list need not say what they are."""
+    """k8s: items of a list may lack kind and apiVersion."""
     if manifest.get("kind") and manifest.get("apiVersion"):
         return manifest
     return {"apiVersion": f"{kind.group}/v1" if kind.group else "v1", "kind": kind.kind, **manifest}

@@ -1,6 +1,6 @@
-"""Which checks in live settings are argosy's own, word for word: nobody needs to be warned about those.
+"""Finds health checks in live settings that are unmodified argosy checks and need no warning.
 
-In: a manifest that holds settings. Out: where its bundled checks are. Never: takes an edited check for a bundled one.
+In: a settings manifest. Out: the locations of its bundled checks. Never: takes an edited check for a bundled one.
 """
 
 from __future__ import annotations

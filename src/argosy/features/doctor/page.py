@@ -1,6 +1,6 @@
-"""`/doctor`: what is wrong here, by its cause, with the command that mends it.
+"""Serves `/doctor`: findings grouped by cause, with the command that fixes each.
 
-In: a request. Out: findings. Never: mends anything; tells of an Application to who may not see all of them.
+In: a request. Out: findings. Never: fixes anything; shows findings to a caller who may not see all Applications.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ async def page(asked: Asked) -> Page:
 
 
 async def values(asked: Asked) -> dict[str, Any]:
-    """Quickly by what statuses tell; with `deep`, what is not well is compared, and what would help is proven."""
+    """Use statuses only; with `deep`, also compare unhealthy Applications and prove fixes."""
     is_deep = asked.query.flag("deep")
     report = await examined(asked, Wanted(is_quick=not is_deep, seconds=SECONDS))
     lines = sorted(report.lines, key=lambda each: (-each.severity.weight, each.cause, each.app))
@@ -70,12 +70,12 @@ def _group(asked: Asked, cause: str, lines: list[Line]) -> dict[str, Any]:
 
 
 def commands_of(text: str) -> list[str]:
-    """What of an advice can be typed as it is."""
+    """Return the commands in an advice."""
     return [part for part in _parts(text) if part.startswith(PROGRAMS)]
 
 
 def words_of(text: str) -> str:
-    """The rest of it."""
+    """Return the advice without its commands."""
     return "; ".join(part for part in _parts(text) if not part.startswith(PROGRAMS))
 
 
@@ -91,7 +91,7 @@ def path_of(asked: Asked, app: str) -> str:
 
 ROUTES = (
     Route(
-        "GET", "/doctor", May("applications", "get", everything), page, "What is wrong, and what mends it.",
-        query=(Parameter("deep", "Compare what is not well, and prove what would help.", "boolean"),),
+        "GET", "/doctor", May("applications", "get", everything), page, "Show findings and their fixes.",
+        query=(Parameter("deep", "Also compare unhealthy Applications, and prove fixes.", "boolean"),),
     ),
 )  # fmt: skip

@@ -1,6 +1,6 @@
-"""What would help an Application, as `argosy align` finds and proves it, in a word for a table.
+"""Finds and proves remedies for an Application with `argosy align`.
 
-In: a reader, an Application, a look at it. Out: a Treatment. Never: writes; promises what was not compared.
+In: a reader, an Application, its AppState. Out: ProvenRemedy. Never: writes; promises a result without a comparison.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ ANSWERS: Final[Mapping[str, tuple[ProposalKind, ...]]] = {
 @dataclass(frozen=True)
 class Treatment:
     proposals: tuple[Proposal, ...]
-    done: tuple[Proposal, ...]  # those that need no decision: the proof is about them
+    done: tuple[Proposal, ...]  # proposals that need no decision; the proof covers these
     proof: Proof
 
     @property
     def cures(self) -> bool:
-        """Whether what can be done without asking is proven to help; what is only tidied up is no cure."""
+        """True if the proposals that need no decision are proven to help; a cleanup alone does not count."""
         kinds = {each.kind for each in self.done} - {ProposalKind.DROP}
         return bool(kinds) and self.proof.is_good
 

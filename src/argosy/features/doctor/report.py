@@ -1,6 +1,6 @@
-"""An examination as it is shown: lines, counts, the score, and what to do next.
+"""Summarizes an examination: lines, counts, score and follow-ups.
 
-In: an Examination. Out: a Report. Never: asks a cluster.
+In: an Examination. Out: DoctorReport. Never: contacts a cluster.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Report:
 
     @property
     def is_calm(self) -> bool:
-        """Whether every Application is Synced and Healthy."""
+        """True if every Application is Synced and Healthy."""
         return all((app.sync, app.health) == ("Synced", "Healthy") for app in self.found.chosen)
 
     def document(self, *, has_checklist: bool) -> dict[str, Any]:
@@ -85,7 +85,7 @@ class Report:
         }
 
     def follow_ups(self) -> Iterator[str]:
-        """What to look at after a sync: quotas of GPUs, claims, models; only where there are some."""
+        """Yield what to check after a sync: exhausted GPU quotas, pending claims, models that are not ready."""
         view = self.found.view
         for namespace in sorted({app.app.destination.namespace for app in self.found.chosen} - {""}):
             for quota in view.of(QUOTA, namespace):

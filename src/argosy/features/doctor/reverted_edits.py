@@ -1,7 +1,7 @@
-"""Edits of argocd-cm and argocd-rbac-cm that the operator took back, by the Events that tell of them.
+"""Finds edits of argocd-cm and argocd-rbac-cm that the operator reverted, from Events.
 
-In: a cluster, the settings of an operated Argo CD. Out: one sight for each edited key.
-Never: fails where Events may not be read; repeats an edit from before the last change of the ArgoCD resource.
+In: a cluster, the settings of an Argo CD with an operator. Out: one violation per edited key. Never: fails if Events
+are not readable; repeats an edit from before the last change of the ArgoCD resource.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FIELD: Final = re.compile(EDITED_KEY.format(key="(.+)").replace("[", r"\[").rep
 
 
 async def find_hand_edits(asking: Asking, view: SettingsView, known: Collection[str]) -> list[Sight]:
-    """`known` are keys that were explained already."""
+    """List reverted edits, except of `known_keys`, which are already explained."""
     edits = {
         (name, key): None
         for event in await _list_events(asking, view.namespace)

@@ -1,7 +1,7 @@
-"""A whole examination: the installation, its Applications, and what lives beside them.
+"""Examines the installation, its Applications and related live objects.
 
-In: a desk, and who is to be examined. Out: an Examination. Never: writes; takes longer than people wait: what could not
-be compared in time is told from its status.
+In: an ApplicationService and options. Out: Examination. Never: writes; exceeds the time limit: Applications that were
+not compared in time are reported from their status.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
 SECONDS: Final = 9.0  # for all comparisons and proofs together
-LOOKS: Final = 0.6  # of that time at most
-LEAST: Final = 2.0  # seconds for proofs, whatever comparisons took
-AT_ONCE: Final = 4  # comparisons, beside those that are reserved for projects that have none
-MOST: Final = 5  # names in a note
-LONG: Final = 60.0  # seconds; who gave so many is not advised to give them
+LOOKS: Final = 0.6  # of the time limit
+LEAST: Final = 2.0  # even if comparisons used up the time
+AT_ONCE: Final = 4  # without the slots reserved for projects that have no comparison running
+MOST: Final = 5  # in a note
+LONG: Final = 60.0  # suggested to users with a shorter timeout
 Found = TypeVar("Found")
 Item = TypeVar("Item")
 PROBE_SECONDS: Final = 2.0
@@ -58,21 +58,21 @@ LABEL: Final = "argocd.argoproj.io/secret-type"
 @dataclass(frozen=True)
 class Wanted:
     names: tuple[str, ...] = ()
-    pattern: str = ""  # of names
-    is_whole: bool = False  # compare those that are well, too
-    is_here: bool = False  # those of the desk's namespace only
-    is_quick: bool = False  # compare none, and ask no model: what statuses tell is enough
+    pattern: str = ""  # regular expression for names
+    is_whole: bool = False  # also compare healthy Applications
+    is_here: bool = False  # only Applications in the service's namespace
+    is_quick: bool = False  # use statuses only: compare nothing, and probe no model
     seconds: float = SECONDS
 
 
 class Limit(NamedTuple):
-    """For how many seconds work of one kind goes on, and what `--timeout` was for all of it."""
+    """Time limit of one kind of work, and the `--timeout` for all work."""
 
     seconds: float
     timeout: float
 
     def advice(self, names: Sequence[str]) -> str:
-        """What to type to see those that there was no time for: longer, and once that was long, one of them alone."""
+        """Suggest a longer timeout, or after a long one a single Application."""
         if self.timeout < LONG:
             return f"give it longer: argosy doctor --timeout {LONG:.0f}"
         return f"look at one alone: argosy doctor {names[0]} --timeout {2 * self.timeout:.0f}"
@@ -91,17 +91,17 @@ class Examination:
 
     @property
     def is_ill(self) -> bool:
-        """Whether the installation itself does not work."""
+        """True if the installation itself does not work."""
         return any(each.mark is Mark.BAD for each in self.checks)
 
     @property
     def is_blind(self) -> bool:
-        """Whether not a single Application could be read."""
+        """True if no Application could be read."""
         return any(each.name == "applications" and each.mark is not Mark.OK for each in self.checks)
 
 
 async def at_home(desk: Desk) -> Desk:
-    """Where Applications may be read, though who asks may not look for the installation everywhere."""
+    """Find a namespace in which the user may read Applications, if they may not list them cluster-wide."""
     for place in dict.fromkeys((desk.control, USUAL, PLAIN_NAMESPACE)):
         try:
             await _in(desk, place)
@@ -165,14 +165,14 @@ def _is_mine(finding: Finding, names: Collection[str], *, has_names: bool) -> bo
 
 
 def titles_of(apps: Iterable[Application]) -> dict[ResourceKey, str]:
-    """What each is called here: its name, and its namespace before it where two have the same name."""
+    """Return display names: the name, with the namespace if two Applications share a name."""
     keys = [app.key for app in apps]
     count = Counter(key.name for key in keys)
     return {key: key.name if count[key.name] == 1 else f"{key.namespace}/{key.name}" for key in keys}
 
 
 async def _applications(desk: Desk, asking: Asking, wanted: Wanted) -> tuple[list[Application], HeadCheck]:
-    """All that may be read: everywhere, else in the usual places, else those that are named."""
+    """List readable Applications: cluster-wide, else in the usual namespaces, else the given ones."""
     for place in (desk.namespace,) if wanted.is_here else ("", *_places(desk)):
         try:
             found = await desk.all(everywhere=True) if not place else await _in(desk, place)
@@ -202,19 +202,19 @@ def _chosen(apps: Sequence[Application], wanted: Wanted) -> list[Application]:
         try:
             pattern = re.compile(wanted.pattern)
         except re.error as error:
-            raise UserError(f"{wanted.pattern!r} is no pattern: {error}; write one like 'stage0|stage1'") from error
+            raise UserError(f"invalid pattern {wanted.pattern!r}: {error}; example: 'stage0|stage1'") from error
         return [app for app in apps if pattern.search(app.name)]
     if not wanted.names:
         return list(apps)
     by_name = {key: app for app in apps for key in (app.name, f"{app.namespace}/{app.name}")}
     missing = [name for name in wanted.names if name not in by_name]
     if missing:
-        raise UserError(f"there is no Application {missing[0]!r}; see which there are: argosy app list")
+        raise UserError(f"Application {missing[0]!r} not found; list them: argosy app list")
     return list({by_name[name].key: by_name[name] for name in wanted.names}.values())
 
 
 def in_turn(items: Iterable[Item], project_of: Callable[[Item], str]) -> list[Item]:
-    """One of each project, then the next of each, and so on; within a project the order stays."""
+    """Order items round-robin by project; keep the order within a project."""
     rounds: Counter[str] = Counter()
     numbered = []
     for item in items:
@@ -231,10 +231,10 @@ async def in_time(
     asking: Asking,
     projects: Mapping[str, str],
 ) -> dict[str, Found]:
-    """By name, what was done in time; what was not, or cannot be, is noted.
+    """Return results by name; note work that failed or was not finished in time.
 
-    `projects` is by name. A project has at most AT_ONCE at work; some places beside them are kept for projects that
-    have none at work, so that slow work of one project does not keep others waiting.
+    `projects` is by name. A project runs at most MAX_CONCURRENT_COMPARISONS at once; further slots are reserved for
+    projects without running work, so that slow work of one project does not block others.
     """
     places = ProjectPlaces(AT_ONCE)
     begun: set[str] = set()
@@ -245,7 +245,7 @@ async def in_time(
                 begun.add(name)
                 return await one
         finally:
-            one.close()  # what has not begun must not be waited for
+            one.close()  # avoids the warning about a coroutine that was never awaited
 
     tasks = {name: asyncio.create_task(do(name, one)) for name, one in work.items()}
     if not tasks:
@@ -287,7 +287,7 @@ async def _treatments(
     asking: Asking,
     limit: Limit,
 ) -> dict[str, Treatment]:
-    """What would help those that are not well, proven."""
+    """Find and prove remedies for Applications that are not settled."""
     ill = [each for each in mine if not is_at_rest(each) and (seen[each.name].look or each.unrendered)]
     first = in_turn(sorted(ill, key=lambda each: urgency(each.app)), lambda each: each.app.project)
     tasks = {each.name: treat(reader, each.app, seen[each.name].look, apps) for each in first}
@@ -295,12 +295,12 @@ async def _treatments(
 
 
 def _is_ill(app: Application) -> bool:
-    """Whoever is not well; and who makes other Applications, whatever is said of it."""
+    """True if the Application is not settled, or creates other Applications."""
     seen = first_sight(app)
     return not is_at_rest(seen) or any(row.key.kind == "Application" for row in seen.rows)
 
 
-# -- what lives beside them -------------------------------------------------------------------------------------------
+# -- related live objects ---------------------------------------------------------------------------------------------
 
 
 async def _objects(asking: Asking, apps: Iterable[LiveApp], names: Collection[str]) -> dict[GroupKind, list[Manifest]]:
@@ -339,7 +339,7 @@ async def _models(desk: Desk, objects: dict[GroupKind, list[Manifest]], *, is_as
 
 
 async def _answers(desk: Desk, service: Manifest) -> tuple[Answer, ...]:
-    """Nothing where it cannot be reached from here: that says nothing of the model."""
+    """Return nothing if the model is not reachable from here, because that proves nothing about the model."""
     model = read_model(service)
     if not model.url:
         return ()
@@ -352,7 +352,7 @@ async def _answers(desk: Desk, service: Manifest) -> tuple[Answer, ...]:
 
 
 def _outdated(service: Manifest, objects: dict[GroupKind, list[Manifest]]) -> str:
-    """Pods that read their file before the last run left another one."""
+    """Describe Pods that loaded the model file before the last run replaced it."""
     name, namespace = service["metadata"]["name"], service["metadata"].get("namespace")
     here = [each for each in objects.get(NOTEBOOK, ()) if each["metadata"].get("namespace") == namespace]
     label = "serving.kserve.io/inferenceservice"

@@ -1,4 +1,4 @@
-"""A diagnosis on a screen: the head, the table, each finding whole, the checklist. In: a Report. Out: lines."""
+"""Renders a diagnosis as text: head, table, explained findings, checklist. In: a DoctorReport. Out: lines."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def shown(report: Report, screen: Screen, *, is_whole: bool) -> Iterator[str]:
         yield from screen.table(HEADINGS, list(_rows(report.lines, screen)), whole=CAUSE)
     elif report.found.chosen:
         count = counted(len(report.found.chosen), "application")
-        yield f"{count}: nothing is wrong that a rule is sure of"
+        yield f"{count}: no problems found"
     if is_whole:
         for line in report.lines:
             for told in _whole(line):
@@ -43,7 +43,7 @@ def shown(report: Report, screen: Screen, *, is_whole: bool) -> Iterator[str]:
 
 
 def _head(report: Report, screen: Screen) -> Iterator[str]:
-    """On one line where there is room for it."""
+    """Render the checks on one line if they fit."""
     checks = [screen.mark_as(plain(each.text), CHECKED[each.mark.value]) for each in report.found.checks]
     together = "   ".join(checks)
     yield from [together] if screen.width is None or shown_width(together) <= screen.width else checks
@@ -82,7 +82,7 @@ def _totals(report: Report) -> Iterator[str]:
 
 
 def status_lines(report: Report) -> Iterator[str]:
-    """argo: as people write it down, `name ... Sync/Health`."""
+    """argo: one line per Application, `name ... Sync/Health`."""
     width = max((len(app.name) for app in report.found.chosen), default=0)
     for app in report.found.chosen:
         yield f"{app.name:<{width}} ... {app.sync}/{app.health}"
@@ -97,7 +97,7 @@ def checklist_lines(report: Report, screen: Screen) -> Iterator[str]:
 
 
 def closing(report: Report, *, is_fixing: bool, is_whole: bool, is_explained: bool = False) -> Iterator[str]:
-    """What was not looked at, what to look at later, and what to type."""
+    """Render notes, follow-ups and the next command."""
     for note in report.found.view.notes:
         yield f"note: {note}"
     for each in report.follow_ups() if is_whole else ():
@@ -113,7 +113,7 @@ def closing(report: Report, *, is_fixing: bool, is_whole: bool, is_explained: bo
 
 
 def _further(report: Report, *, is_explained: bool) -> str:
-    """Where more is told of the worst finding; nowhere from here where all was told of all."""
+    """Return the command that explains the worst finding; empty if everything is explained."""
     mine = [each for each in report.lines if each.finding and not each.app.startswith("(")]
     worst = max(mine, key=lambda each: each.severity.weight).app if mine else ""
     if is_explained:

@@ -1,6 +1,7 @@
-"""An examination of what somebody may see.
+"""Examines the Applications that the caller may see.
 
-In: a request, what is wanted. Out: a Report. Never: of an Application that the caller may not see; two at a time.
+In: a request and options. Out: DoctorReport. Never: shows an Application that the caller may not see; runs two
+examinations at a time.
 """
 
 from __future__ import annotations
@@ -17,23 +18,23 @@ from argosy.web.middleware.application_masks import ApplicationMasks, masks_of
 from argosy.web.owned_objects import sees_everything, visible_applications
 from argosy.web.request import Asked, Refused
 
-LONGEST: Final = 64  # letters of what names are to have
-PATIENCE: Final = 8.0  # seconds that an examination waits for the one before
+LONGEST: Final = 64  # of the `match` parameter
+PATIENCE: Final = 8.0  # to wait for the previous examination
 
 
 class Turn(asyncio.Lock):
-    """Whose it is to be examined."""
+    """Serializes examinations."""
 
 
 async def examined(asked: Asked, wanted: Wanted) -> Report:
-    """Of what the caller may see; one at a time, for it takes a while."""
+    """Examine what the caller may see; one examination at a time, because it is expensive."""
     wanted = permitted(asked, wanted)
     gate = asked.site.part(Turn)
     try:
         async with asyncio.timeout(PATIENCE):
             await gate.acquire()
     except TimeoutError:
-        raise TransientError("others are being examined; try again in a moment") from None
+        raise TransientError("another examination is running; try again in a moment") from None
     try:
         return masked_report(Report(await examine(desk_of(asked), reader_of(asked), wanted)), masks_of(asked))
     finally:
@@ -49,9 +50,9 @@ def masked_report(report: Report, masks: ApplicationMasks) -> Report:
 
 
 def permitted(asked: Asked, wanted: Wanted) -> Wanted:
-    """As it was asked for; where some are denied, those of the others by their names.
+    """Limit the options to visible Applications, by name.
 
-    A pattern of a stranger's is never run as an expression: one that backtracks would hold up everybody.
+    The pattern of a web caller is never run as a regular expression: backtracking could block the server.
     """
     if len(wanted.pattern) > LONGEST:
         raise UserError(f"is longer than {LONGEST} letters; send parts of names, with | between them", where="match")
