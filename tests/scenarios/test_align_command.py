@@ -332,7 +332,9 @@ def test_who_agrees_to_what_is_asked_about_has_it_done(story: Story) -> None:
 def test_a_working_tree_that_the_parent_does_not_read_is_told(story: Story) -> None:
     assert story.app("tuned")["byHand"] == []
     (told,) = story.app("tuned", "elsewhere")["byHand"]
-    assert told.startswith("it is made by root, which follows main, where apps/tuned.yaml is not what it is here")
+    assert told.startswith(
+        "it is created by root, which tracks main, where apps/tuned.yaml differs from this working tree"
+    )
 
 
 def test_a_branch_that_cannot_be_rendered_gives_way_to_the_default_one(story: Story) -> None:

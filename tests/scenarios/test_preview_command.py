@@ -519,7 +519,7 @@ def test_a_partial_clone_says_what_is_missing(
     said = clone.preview()
     assert said.code == CANNOT and "git fetch --refetch" in said.err
     assert main(["check", "--fail-on", "error"]) == CANNOT
-    assert "holds no Application" in capsys.readouterr().err  # nothing is checked out
+    assert "no Application" in capsys.readouterr().err  # nothing is checked out
 
 
 @pytest.mark.tier("all")

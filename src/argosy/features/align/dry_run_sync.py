@@ -1,6 +1,6 @@
 """Predicts the result of a sync with dry-run requests, and compares it with Git.
 
-In: a reader, an Application, its AppState. Out: DryRunResult. Never: changes anything: every request is a dry run.
+In: a reader, an Application, its AppState. Out: DryRunSyncResult. Never: changes anything: every request is a dry run.
 """
 
 from __future__ import annotations

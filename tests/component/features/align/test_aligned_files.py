@@ -113,7 +113,7 @@ def test_what_is_no_file_of_the_working_tree_is_not_touched(root: Path, file: st
     (root / "link.yaml").symlink_to(root.parent / "outside.yaml")
     proposal = Proposal("one", ProposalKind.SELECTORS, "", "", file=file, labels=("stage",))
     paths, faults = change(Files.below(str(root)), proposal, **{file: LABELS.encode()})
-    assert not paths and "is no file of this working tree" in faults[0]
+    assert not paths and "not a file of this working tree" in faults[0]
 
 
 def test_a_template_is_left_to_people(root: Path) -> None:
@@ -144,12 +144,12 @@ def test_of_objects_with_like_names_the_one_that_is_meant_is_made_anew_and_no_ot
 def test_a_commit_needs_a_new_name_and_files_without_other_changes(root: Path) -> None:
     files = Files.below(str(root))
     change(files, BRANCH)
-    for name, told in (("main", "already"), ("a b", "no name for a branch"), ("-x", "no name for a branch")):
+    for name, told in (("main", "already"), ("a b", "invalid branch name"), ("-x", "invalid branch name")):
         with pytest.raises(UserError, match=told):
             commit(files, name, "Align")
     path = root / "apps" / "both.yaml"
     path.write_text(path.read_text() + "# more\n")
-    with pytest.raises(UserError, match="not committed"):
+    with pytest.raises(UserError, match="uncommitted changes"):
         commit(files, "aligned", "Align")
     assert git(root, "branch", "--format=%(refname:short)").split() == ["main"]
 

@@ -141,7 +141,7 @@ def test_what_was_rolled_back_from_does_not_come_again_but_a_newer_release_may()
 def test_what_somebody_can_do_is_advised_before_waiting() -> None:
     soak, yes = Verdict("soak", False, "", next=WAIT), Verdict("approval", False, "", next="approve")
     assert advised([soak, yes]) == "approve" and advised([soak]) == WAIT
-    assert advised([Verdict("healthy", False, "cannot be judged")]) == ""
+    assert advised([Verdict("healthy", False, "unknown")]) == ""
 
 
 def test_durations_are_read_and_told() -> None:
