@@ -218,7 +218,7 @@ async def test_the_provider_is_not_asked_for_groups_of_a_session_that_was_ended(
     ("enableUserInfoGroups: true\nuserInfoPath: '@evil.example/me'", "userInfoPath with a slash"),
     ("enableUserInfoGroups: true\nuserInfoPath: /me\nuserInfoBaseURL: http://x", "must begin with https://"),
     ("enableUserInfoGroups: true\nuserInfoPath: /me\nuserInfoCacheExpiration: soon", "userInfoCacheExpiration"),
-    ("enableUserInfoGroups: true\nuserInfoPath: /me\nuserInfoCacheExpiration: 5", "userInfoCacheExpiration is not a string"),
+    ("enableUserInfoGroups: true\nuserInfoPath: /me\nuserInfoCacheExpiration: 5", "Expiration is not a string"),
 ])  # fmt: skip
 def test_settings_of_userinfo_that_cannot_be_used_are_named(changes: str, sentence: str) -> None:
     text = f"issuer: https://x\nclientID: a\n{changes}"
