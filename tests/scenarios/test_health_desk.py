@@ -183,14 +183,14 @@ def test_an_object_that_our_own_rule_cannot_read_is_to_blame_and_not_the_script(
     (files / "bad.yaml").write_text("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: 3\n")
     code, _, err = health(files, "test", files / "bad.yaml")
     assert code == 1
-    assert "its rule cannot read it" in err and "next: correct the object" in err
+    assert "the health rule cannot read the object" in err and "next: fix the object" in err
 
 
 @pytest.mark.tier("all")
 def test_a_health_that_is_expected_of_a_kind_without_a_rule_is_told_why_not(files: Path) -> None:
     code, _, err = health(files, "test", files / "model.yaml", "--expect", "healthy")
     assert code == 1
-    assert "is not Healthy, because no rule judges this kind\nnext: write a check for it" in err
+    assert "is not Healthy, because this kind has no health rule\nnext: write a check for it" in err
 
 
 @pytest.mark.tier("all")
@@ -198,7 +198,7 @@ def test_a_kind_that_is_almost_one_with_a_rule_is_told_which(files: Path) -> Non
     (files / "x.yaml").write_text("apiVersion: serving.kserve.io/v1beta1\nkind: InferenceServce\nmetadata: {name: x}\n")
     _, _, err = health(files, "test", files / "x.yaml", files / "model.yaml")
     assert err == (
-        "note: no rule is for InferenceServce.serving.kserve.io; did you mean InferenceService.serving.kserve.io?\n"
+        "note: no health rule for InferenceServce.serving.kserve.io; did you mean InferenceService.serving.kserve.io?\n"
     )
 
 
@@ -246,10 +246,10 @@ def test_settings_without_a_check_for_the_kind_cannot_be_compared(files: Path) -
     (files / "cm.yaml").write_text(f"{CM}  {HEALTH}ml.example.com_Model: |\n{indented(GOOD, 4)}")
     code, _, err = health(files, "diff", "isvc", "-f", files / "cm.yaml")
     assert code == 2
-    assert "these settings hold no check for InferenceService.serving.kserve.io" in err
+    assert "these settings have no check and no profile for InferenceService.serving.kserve.io" in err
     code, _, err = health(files, "diff", "Model", "-f", files / "cm.yaml")
     assert code == 1
-    assert "there are no test objects of this kind to try them on\nnext: name objects" in err
+    assert "there are no test objects of this kind\nnext: add files with objects" in err
 
 
 @pytest.mark.tier("all")
@@ -257,11 +257,11 @@ def test_two_rules_are_compared_on_objects_of_one_s_own(files: Path) -> None:
     words = ["diff", "Model", "--script", files / "good.lua", files / "model.yaml", files / "claim.yaml"]
     code, out, err = health(files, *words)
     assert code == 1
-    assert "model.yaml churn" in out and "no rule judges this kind" in out
-    assert "of 1 object 1 would have another health, 0 only another message" in err
+    assert "model.yaml churn" in out and "no health rule for this kind" in out
+    assert "of 1 object, 1 would change health and 0 only the message" in err
     code, _, err = health(files, "diff", "isvc", "--profile", "strict", files / "model.yaml")
     assert code == 2
-    assert "none of the objects is of the kind InferenceService.serving.kserve.io" in err
+    assert "none of the objects has kind InferenceService.serving.kserve.io" in err
 
 
 @pytest.mark.tier("all")

@@ -92,8 +92,8 @@ def test_the_first_run_goes_through_all_steps_and_the_checks_arrive(openshift: S
 
 @pytest.mark.tier("all")
 def test_it_says_why_the_checks_go_into_the_resource_and_not_into_the_config_map(openshift: Sandbox) -> None:
-    (why,) = [line for line in as_lines(health(openshift, "apply", *QUICK).out) if "drops what others put" in line]
-    assert "the operator writes argocd-cm anew" in why and "spec.resourceHealthChecks" in why
+    (why,) = [line for line in as_lines(health(openshift, "apply", *QUICK).out) if "removes other keys" in line]
+    assert "the operator generates argocd-cm from it" in why and "spec.resourceHealthChecks" in why
 
 
 def test_an_entry_of_another_team_survives_and_stays_first(openshift: Sandbox) -> None:
@@ -102,7 +102,7 @@ def test_an_entry_of_another_team_survives_and_stays_first(openshift: Sandbox) -
     in_order(
         first.out,
         "✓ resourceHealthChecks found, but no KServe health checks detected",
-        "  PersistentVolumeClaim: somebody else's, kept as it is",
+        "  PersistentVolumeClaim: not requested, kept unchanged",
     )
     assert "Do you want to continue? (y/n)" in first.out
     second = health(openshift, "apply", "--force", "--profile", "lenient", *QUICK)
@@ -154,7 +154,7 @@ def test_where_nobody_answers_nothing_is_changed_and_no_pipeline_takes_it_for_do
     before = version(openshift, RESOURCE)
     done = health(openshift, "apply", input="")
     assert done.code == 2 and "Aborted" not in done.out
-    assert "nobody is here to answer" in done.err and "--force" in done.err
+    assert "no terminal for the prompt" in done.err and "--force" in done.err
     assert version(openshift, RESOURCE) == before
 
 
@@ -192,7 +192,7 @@ def test_a_dry_run_tells_and_writes_nothing(openshift: Sandbox) -> None:
     assert done.code == 0 and "Nothing was written." in done.out
     assert "serving.kserve.io/InferenceService (profile strict): replaces another script" in done.out
     assert "serving.kserve.io/ServingRuntime: new" in done.out
-    assert "PersistentVolumeClaim: somebody else's, kept as it is" in done.out
+    assert "PersistentVolumeClaim: not requested, kept unchanged" in done.out
     assert version(openshift, RESOURCE) == before
 
 
@@ -247,7 +247,7 @@ def test_a_key_of_extra_config_that_would_win_ends_it_before_anything_is_written
     patch(openshift, RESOURCE, {"spec": {"extraConfig": {MODEL_KEY: "return {}"}}})
     done = health(openshift, "apply", *QUICK)
     assert done.code == 1
-    assert f"⚠ spec.extraConfig holds {MODEL_KEY}, which wins over spec.resourceHealthChecks" in done.out
+    assert f"⚠ spec.extraConfig holds {MODEL_KEY}, which overrides spec.resourceHealthChecks" in done.out
     assert as_lines(done.out)[-2:] == [
         "✗ Nothing was written, because these checks would have no effect.",
         f"  Remove {MODEL_KEY} from spec.extraConfig of ArgoCD {GITOPS}, then run the command again",
@@ -266,8 +266,8 @@ def test_a_resource_that_git_keeps_is_told(openshift: Sandbox) -> None:
     assert done.code == 0
     in_order(
         done.out,
-        "⚠ Application cluster keeps this object as it is in Git, and may undo what is not there",
-        "  Put the checks there as well: argosy health export --as cr",
+        "⚠ Application cluster syncs this object from Git and may revert the checks",
+        "  Add the checks to Git as well: argosy health export --as cr",
     )
 
 
@@ -319,7 +319,7 @@ def test_applications_that_have_such_a_kind_are_refreshed_and_others_are_not(ope
         if (each["metadata"].get("annotations") or {}).get(REFRESH) == "hard"
     }
     assert asked == {"with-model", "unknown"}
-    assert "⚠ Argo CD has not taken up every refresh yet" in done.out
+    assert "⚠ Argo CD has not completed every refresh yet" in done.out
 
 
 @pytest.mark.tier("all")
@@ -327,7 +327,7 @@ def test_it_waits_until_argo_cd_has_judged_anew_and_shows_the_new_health(openshi
     with_environments(openshift, dev="Progressing")
     with argo_cd_playing(openshift):
         done = health(openshift, "apply", "--settle", "20")
-    assert done.code == 0 and "✓ Argo CD has judged them anew" in done.out
+    assert done.code == 0 and "✓ Argo CD has refreshed them" in done.out
     table = as_lines(done.out.partition("Current Application Status:")[2])
     assert table[2] == "NAME                SYNC STATUS   HEALTH STATUS"
     assert table[3:6] == [

@@ -359,7 +359,7 @@ def test_a_saved_script_is_run_again_and_a_half_saved_one_ends_nothing(watching:
     watching.wait_for("check.lua:1: ")
     watching.wait_for("watching; Ctrl-C ends it")
     (files / "model.yaml").write_text("")
-    watching.wait_for("there is no object in it")
+    watching.wait_for("contains no object")
     (files / "model.yaml").unlink()
     watching.wait_for("does not exist")
     (files / "model.yaml").write_text(MODEL % "Ready")

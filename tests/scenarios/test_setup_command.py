@@ -231,7 +231,7 @@ def test_a_mistake_in_the_file_ends_before_any_cluster_is_asked(openshift: Sandb
     file = delivery(home, "wrong")
     file.write_text(file.read_text().replace("profile: strict", "profile: strikt"))
     done = setup(openshift, "plan", "-f", file)
-    assert done.code == 2 and "health: there is no profile strikt" in done.err and "Traceback" not in done.err
+    assert done.code == 2 and "health: unknown profile strikt" in done.err and "Traceback" not in done.err
     assert setup(openshift, "plan", "-f", home / "none.yaml").code == 2
 
 

@@ -1,7 +1,7 @@
-"""How kinds are judged, and one object judged on trial.
+"""Health rules of an installation, and the health of one pasted object, for the settings page.
 
-In: settings of an installation, a manifest, perhaps a script. Out: rows, a Verdict. Never: runs a script in this
-process; changes a setting.
+In: settings of an installation, a manifest, optionally a script. Out: rows, a trial result. Never: runs a script in
+this process; changes a setting.
 """
 
 from __future__ import annotations
@@ -33,15 +33,17 @@ class Tried:
 
 
 def kinds(argocd_cm: Mapping[str, str], argosy_cm: Mapping[str, str]) -> tuple[list[Row], tuple[str, ...]]:
-    """All that are judged, and what is wrong with the settings."""
+    """List all kinds with a health rule, and the errors in the settings."""
     found = from_config_maps(argocd_cm, argosy_cm)
     return [each for each in rows(found) if each.source], tuple(map(str, found.faults))
 
 
 def read_one(text: str) -> Manifest:
-    """The first manifest of a text. Raises UserError."""
+    """Parse the first manifest of a text; raise UserError if there is none."""
     if len(text) > MOST:
-        raise UserError(f"has more than {MOST:,} characters; leave out what the check does not read", where="manifest")
+        raise UserError(
+            f"has more than {MOST:,} characters; remove fields that the check does not read", where="manifest"
+        )
     found = [each for each in read_manifests(text, where="manifest") if each]
     if not found:
         raise UserError("is empty; paste one object as YAML or JSON", where="manifest")
@@ -61,7 +63,7 @@ async def tried(pool: Pool, manifest: Manifest, settings: Customizations, script
     found = (await Assessor(Rulebook(settings), pool, remembered=0).assess_all([manifest]))[0]
     name = f"{key.kind} {key.name}"
     if found is None:
-        return Tried(name, "", "no rule judges this kind: it counts as healthy as soon as it is there", "")
+        return Tried(name, "", "no health rule for this kind: it counts as Healthy as soon as it exists", "")
     rule = called(found.rule)
     message = "the check returned nothing" if found.health is None else in_script(found.message, rule)
     return Tried(name, str(found.health or ""), message, rule, in_script(fault_of(found), rule))

@@ -1,4 +1,7 @@
-"""Which rules there are, and which are in force. In: settings. Out: rows and texts to show. Never: judges an object."""
+"""Catalog of health rules and the rule in force for each kind.
+
+In: settings. Out: rows and rendered rules. Never: assesses an object.
+"""
 
 from __future__ import annotations
 
@@ -40,18 +43,18 @@ BUILT_IN: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class Row:
-    """One kind, the rule in force for it, and the profiles that could be chosen instead."""
+    """One kind, the health rule in force for it, and its other profiles."""
 
     group: str
     kind: str
     profile: str
-    source: str  # empty: nothing judges it unless a profile is chosen
+    source: str  # empty: no rule unless a profile is chosen
     also: tuple[str, ...]
     where: str
 
     @property
     def name(self) -> str:
-        """What `argosy health show` takes; empty where there is nothing to show."""
+        """Argument for `argosy health show`; empty if there is no rule to show."""
         if not self.source or self.source == Origin.FALLBACK:
             return ""
         if is_wild(f"{self.group}/{self.kind}"):
@@ -70,7 +73,7 @@ class Row:
 
 
 def rows(customizations: Customizations, profile: str = "") -> list[Row]:
-    """All kinds; with a profile, those that have it."""
+    """List all kinds, or with a profile, the kinds that have it."""
     if profile:
         check_profile(profile)
         return [_row(of, rule) for of, rule in sorted(profile_rules(profile).items())]
@@ -90,23 +93,23 @@ def _row(of: GroupKind, rule: Rule | None) -> Row:
 
 
 def source_of(rule: Rule) -> str:
-    """Where a rule is. A check in an ArgoCD resource is used as one of argocd-cm, but stands in the resource."""
+    """Return where a rule is defined. Checks of an ArgoCD resource have origin argocd-cm but are in the resource."""
     return OPERATED if rule.where.startswith(f"{OPERATED}/") else str(rule.origin)
 
 
 def called(rule: str) -> str:
-    """A rule's name for people: a script or an ArgoCD resource is no key of argocd-cm, though it is used as one."""
+    """Render a rule name; drop the prefix argocd-cm if the rule is in a script file or in an ArgoCD resource."""
     place = rule.removeprefix(f"{Origin.ARGOCD_CM} ")
     return rule if place.startswith(MAP_KEY) else place
 
 
 def check_profile(profile: str) -> None:
     if profile not in profiles():
-        raise UserError(f"there is no profile {profile!r}; choose one of {', '.join(profiles())}")
+        raise UserError(f"unknown profile {profile!r}; choose one of {', '.join(profiles())}")
 
 
 def find_rule(word: str, customizations: Customizations, profile: str = "") -> tuple[GroupKind, Rule]:
-    """The rule in force for the kind that is meant, or the one of a profile."""
+    """Find the kind that a word names, and its rule in force or its rule in a profile."""
     for check in customizations.checks:
         if check.pattern == word and is_wild(word) and not profile:
             return kind_of(word), _wild_rule(check)
@@ -116,7 +119,7 @@ def find_rule(word: str, customizations: Customizations, profile: str = "") -> t
     rule = Rulebook(customizations).rule_for(*of)
     if rule is None:
         choices = ", ".join(profiles_of(of))
-        raise UserError(f"nothing judges {of} unless a profile is chosen; add --profile with one of {choices}")
+        raise UserError(f"{of} has no default health rule; add --profile with one of {choices}")
     return of, rule
 
 
@@ -135,14 +138,14 @@ def _of_profile(of: GroupKind, profile: str) -> Rule:
 
 
 def shown(rule: Rule) -> str:
-    """A rule as text: its script, or what a rule in code does."""
+    """Render a rule: its script, or a description of a built-in rule."""
     if rule.script:
         return rule.script if rule.script.endswith("\n") else rule.script + "\n"
-    return BUILT_IN.get(key_text(rule.group, rule.kind), "Judged by conditions and phases that are usual.") + "\n"
+    return BUILT_IN.get(key_text(rule.group, rule.kind), "Assessed by common conditions and phases.") + "\n"
 
 
 def with_profile(customizations: Customizations, profile: str) -> Customizations:
-    """The settings, with a profile chosen for every kind that has it, in place of users' checks."""
+    """Select a profile for every kind that has it, and drop the users' checks of these kinds."""
     check_profile(profile)
     chosen = {key_text(*of): profile for of in profile_rules(profile)}
     kept = tuple(check for check in customizations.checks if check.pattern not in chosen)
@@ -156,5 +159,5 @@ def with_profile(customizations: Customizations, profile: str) -> Customizations
 
 
 def with_script(script: str, kinds: set[GroupKind], *, open_libs: bool, where: str) -> Customizations:
-    """Settings under which one script judges these kinds."""
+    """Build settings that use one script for these kinds."""
     return Customizations(tuple(Check(key_text(*of), script, open_libs, where) for of in sorted(kinds)))

@@ -1,4 +1,4 @@
-"""`argosy health …`: which rules judge which kinds, and a desk to write, test and compare checks at."""
+"""`argosy health …`: list, show, test, lint and compare health checks."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "health",
         help="list, test, lint and compare health checks",
-        description="How objects are judged, a desk for checks of your own, and their way into an Argo CD.",
+        description="List, test, lint and compare health checks, and install them into an Argo CD.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parts = parser.add_subparsers(dest="part", metavar="list|show|test|lint|diff|apply|verify|export", required=True)
-    listing = _add(parts, "list", "which rule judges which kind", list_rules)
+    listing = _add(parts, "list", "list the health rule of each kind", list_rules)
     listing.add_argument("--profile", metavar="P", help="only kinds that have this profile")
     _add_output(listing, "text", "wide", "name", "json", "yaml")
     showing = _add(parts, "show", "print the rule of a kind", show_rule)
@@ -86,14 +86,16 @@ def _add_output(parser: argparse.ArgumentParser, *forms: str) -> None:
 
 
 def _add_test(parts: Commands[argparse.ArgumentParser]) -> None:
-    parser = _add(parts, "test", "run the tests of rules, or judge objects", _test)
+    parser = _add(parts, "test", "run the tests of rules, or assess objects", _test)
     about = "a rule folder or a tree of them, objects (- is standard input), or settings that hold checks"
     parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help=about)
-    parser.add_argument("--script", type=Path, metavar="FILE", help="judge the objects by this script")
+    parser.add_argument("--script", type=Path, metavar="FILE", help="assess the objects with this script")
     parser.add_argument("--open-libs", action="store_true", help="give the script all libraries, as useOpenLibs does")
-    parser.add_argument("--profile", metavar="P", help="judge by this profile where a kind has it")
+    parser.add_argument("--profile", metavar="P", help="use this profile for kinds that have it")
     parser.add_argument("--facts", type=Path, metavar="FILE", help="facts for rules, such as storageClasses")
-    parser.add_argument("--expect", metavar="HEALTH", help="exit 1 unless every object is this, such as Healthy")
+    parser.add_argument(
+        "--expect", metavar="HEALTH", help="exit 1 unless every object has this health, such as Healthy"
+    )
     parser.add_argument("--watch", action="store_true", help="run again whenever a file is saved, until Ctrl-C")
     _add_output(parser, "text", "json", "yaml", "junit")
 
@@ -108,9 +110,9 @@ def _add_lint(parts: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _add_diff(parts: Commands[argparse.ArgumentParser]) -> None:
-    parser = _add(parts, "diff", "what another rule would change", _diff)
+    parser = _add(parts, "diff", "compare a health rule with another one", _diff)
     parser.add_argument("kind", metavar="KIND", help="as in InferenceService, isvc or Job.batch")
-    objects = "objects to try both rules on, instead of our own test objects (- is standard input)"
+    objects = "objects to assess with both rules, instead of the bundled test objects (- is standard input)"
     parser.add_argument("paths", nargs="*", type=Path, metavar="OBJECT", help=objects)
     parser.add_argument("--profile", metavar="P", help="compare with this profile")
     parser.add_argument("--script", type=Path, metavar="FILE", help="compare with this script")
@@ -175,7 +177,7 @@ def show_rule(chosen: argparse.Namespace) -> int:
 
 
 def settings_of(files: list[Path]) -> Customizations:
-    """The settings in the files; what is wrong with them is told."""
+    """Load the settings in the files and print a warning for each error in them."""
     from argosy.features.health_checks.inputs import read_settings
 
     found = read_settings(files)

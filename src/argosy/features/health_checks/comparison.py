@@ -1,6 +1,7 @@
-"""What another rule would change. In: a kind and a rule for it. Out: both texts and where their answers differ.
+"""Comparison of the default health rule of a kind with another rule.
 
-Never: decides which of the two is better; it only says what one knows and the other does not.
+In: a kind and an alternative rule. Out: the diff of the scripts, and the objects whose health differs.
+Never: decides which rule is better.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from argosy.kube.objects import Manifest
 
 @dataclass(frozen=True)
 class Alternative:
-    """What to compare the default rule with: one of the three."""
+    """The rule to compare the default rule with: a profile, settings or a script."""
 
     profile: str = ""
     settings: tuple[Path, ...] = ()
@@ -41,20 +42,20 @@ class Alternative:
     open_libs: bool = False
 
     def check(self) -> None:
-        """Raises UserError unless there is exactly one."""
+        """Raise UserError unless exactly one of the three is set."""
         given = {"--profile": self.profile, "-f": self.settings, "--script": self.script}
         names = [name for name, value in given.items() if value]
         if not names:
-            raise UserError("say what to compare with; add one of --profile P, -f FILE and --script FILE")
+            raise UserError("nothing to compare with; add one of --profile P, -f FILE and --script FILE")
         if len(names) > 1:
-            raise UserError(f"{' and '.join(names)} each say what to compare with; keep one of them")
+            raise UserError(f"{' and '.join(names)} cannot be used together; keep one of them")
         if self.open_libs and not self.script:
-            raise UserError("--open-libs is for the script of --script; settings have useOpenLibs for their checks")
+            raise UserError("--open-libs needs --script; checks in settings use useOpenLibs")
 
 
 @dataclass(frozen=True)
 class Disagreement:
-    """One object of which the two rules say different things."""
+    """One object whose health or message differs between the two rules."""
 
     name: str
     one: Verdict
@@ -71,7 +72,7 @@ class Disagreement:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The rule that is in force by default, and the other one."""
+    """The result of comparing the default rule with another one."""
 
     kind: GroupKind
     one: str
@@ -100,7 +101,7 @@ class Comparison:
 
 
 def compare(bench: Workbench, word: str, alternative: Alternative, objects: Sequence[Path] = ()) -> Comparison:
-    """The default rule of a kind and another, on objects or else on those of our own tests."""
+    """Compare the default rule of a kind with another rule, on the given objects or on the bundled test objects."""
     alternative.check()
     given = read_settings(alternative.settings)
     found = _read(objects)
@@ -108,8 +109,8 @@ def compare(bench: Workbench, word: str, alternative: Alternative, objects: Sequ
     changed = _changed(of, given, alternative)
     one, other = Rulebook().rule_for(*of), Rulebook(changed).rule_for(*of)
     if alternative.settings and other == one:
-        what = f"these settings hold no check for {of}, and choose no other profile for it"
-        raise UserError(f"{what}; name a kind that they have one for")
+        what = f"these settings have no check and no profile for {of}"
+        raise UserError(f"{what}; name a kind that they configure")
     samples = _own_samples(of, found) if objects else _samples(of)
     differing = tuple(_disagreements(bench, samples, changed))
     lines = tuple(_difference(one, other))
@@ -117,25 +118,25 @@ def compare(bench: Workbench, word: str, alternative: Alternative, objects: Sequ
 
 
 def judged_by_more(settings: Customizations) -> list[tuple[Check, GroupKind]]:
-    """The checks for kinds that a bundled rule is for too."""
+    """List the checks that override a bundled rule and are not a bundled script themselves."""
     found = [(check, kind_of(check.pattern)) for check in settings.checks if not is_wild(check.pattern)]
     return [(check, of) for check, of in found if of in bundled_rules() and not _is_ours(check, of)]
 
 
 def _is_ours(check: Check, of: GroupKind) -> bool:
-    """Whether it is the rule of a profile, which somebody chose because it says less."""
+    """Return True if the check is the script of a bundled profile, which the user chose on purpose."""
     return any(profile_rules(name)[of].script.strip() == check.script.strip() for name in profiles_of(of))
 
 
 def hidden_by(bench: Workbench, check: Check, of: GroupKind) -> str:
-    """What a bundled rule knows and the check does not; empty where there is nothing."""
+    """Describe a state that the bundled rule detects and the check does not; empty if there is none."""
     changed = Customizations(checks=(check,))
     one, other = Rulebook().rule_for(*of), Rulebook(changed).rule_for(*of)
     return _hint(one, other, list(_disagreements(bench, _samples(of), changed)))
 
 
 def _meant(word: str, given: Customizations, kinds: set[GroupKind]) -> GroupKind:
-    """A kind that several groups have is the one of the objects or of the settings that were named."""
+    """Find the kind that a word names; prefer kinds of the given objects, then kinds of the settings."""
     checked = {kind_of(check.pattern) for check in given.checks}
     for near in (kinds, checked):
         with suppress(UserError):
@@ -154,7 +155,7 @@ def _own_samples(of: GroupKind, found: Sequence[Located]) -> list[_Sample]:
     facts = facts_from(each.manifest for each in found)
     samples = [_Sample(_called_in(each), each.manifest, facts) for each in found if _kind_of(each.manifest) == of]
     if not samples:
-        raise UserError(f"none of the objects is of the kind {of}; name some that are")
+        raise UserError(f"none of the objects has kind {of}; name files that contain some")
     return samples
 
 
@@ -168,7 +169,7 @@ def _kind_of(manifest: Manifest) -> GroupKind:
 
 
 def _disagreements(bench: Workbench, samples: Sequence[_Sample], changed: Customizations) -> Iterator[Disagreement]:
-    """Samples with the same facts are judged at once: a check that hangs is then given up soon."""
+    """Assess samples with the same facts in one batch, so that a hanging check times out only once."""
     for _, group in itertools.groupby(sorted(samples, key=_facts_of), key=_facts_of):
         alike = list(group)
         manifests, facts = [sample.manifest for sample in alike], alike[0].facts
@@ -199,7 +200,7 @@ class _Sample(NamedTuple):
 
 
 def _samples(of: GroupKind) -> list[_Sample]:
-    """What our own rules for this kind are tested on, each once."""
+    """List the test objects of the bundled rules for this kind, without duplicates."""
     trees = {"": RULES} | {f"{profile}/": PROFILES / profile for profile in profiles_of(of)}
     found: dict[str, _Sample] = {}
     for prefix, tree in trees.items():
@@ -228,7 +229,7 @@ def _difference(one: Rule | None, other: Rule | None) -> list[str]:
 
 
 def _hint(one: Rule | None, other: Rule | None, differing: Sequence[Disagreement]) -> str:
-    """An override that knows less than what it hides."""
+    """Warn if a user's check does not report Suspended where the bundled rule does."""
     if one is None or other is None or one.origin is not Origin.BUNDLED or other.origin is not Origin.ARGOCD_CM:
         return ""
     lost = [each for each in differing if each.one.health == Health.SUSPENDED and not each.other.fault]
@@ -236,6 +237,6 @@ def _hint(one: Rule | None, other: Rule | None, differing: Sequence[Disagreement
     if not lost:
         return ""
     return (
-        f"AGY404: this check hides a bundled rule that knows more: {lost[0].name} is Suspended there, "
-        f"and {lost[0].other.health or 'nothing'} here; remove the check, or teach it to see that"
+        f"AGY404: this check overrides a bundled rule that detects more states: {lost[0].name} is Suspended there, "
+        f"and {lost[0].other.health or 'nothing'} here; remove the check, or handle this state in it"
     )

@@ -1,6 +1,7 @@
-"""What was named on the command line.
+"""Input files of `argosy health`, sorted into rule trees, objects and settings.
 
-In: paths. Out: rule trees, objects to judge and manifests with settings. Never: guesses at a file that cannot be read.
+In: paths. Out: rule trees, objects to assess, and manifests with settings. Never: guesses the content of an unreadable
+file.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Inputs:
     trees: tuple[Path, ...]
     objects: tuple[Located, ...]
     settings: tuple[Located, ...]
-    problems: tuple[UserError, ...] = ()  # files that could not be read; the others are judged all the same
+    problems: tuple[UserError, ...] = ()  # unreadable files; the other files are still used
 
     def customizations(self) -> Customizations:
         return from_manifests([each.manifest for each in self.settings])
@@ -40,7 +41,7 @@ class Inputs:
 
 
 def read_inputs(paths: Sequence[Path], settings: Sequence[Path] = ()) -> Inputs:
-    """Sort what was named. Settings among the paths count as settings, wherever they stand."""
+    """Read the paths and sort their content; settings among the paths count as settings."""
     trees: list[Path] = []
     problems: list[UserError] = []
     found: list[Located] = list(_all_settings(settings))
@@ -57,7 +58,7 @@ def read_inputs(paths: Sequence[Path], settings: Sequence[Path] = ()) -> Inputs:
 
 
 def _files_of(paths: Iterable[Path], trees: list[Path], problems: list[UserError]) -> Iterator[Path]:
-    """Files that hold manifests; trees of rules are put aside."""
+    """Yield files with manifests, and collect rule trees in `trees`."""
     for path in paths:
         if path == STDIN or not path.is_dir():
             yield path
@@ -66,18 +67,18 @@ def _files_of(paths: Iterable[Path], trees: list[Path], problems: list[UserError
         elif inside := manifest_files(path):
             yield from inside
         else:
-            what = "there is neither a rule nor an object in it; name a folder with some"
+            what = "contains no health rules and no objects; name another folder"
             problems.append(UserError(what, where=str(path)))
 
 
 def manifest_files(folder: Path) -> list[Path]:
-    """Files of a folder that may hold objects; a kustomization is none."""
+    """List the files of a folder that may contain objects; kustomizations are excluded."""
     files = (file for file in folder.rglob("*") if file.suffix in MANIFESTS and file.is_file())
     return sorted(file for file in files if file.name not in KUSTOMIZATIONS)
 
 
 def read_settings(files: Sequence[Path]) -> Customizations:
-    """The settings in files of which each must hold some."""
+    """Read the settings in the files; each file must contain settings."""
     return from_manifests([each.manifest for each in _all_settings(files)])
 
 
@@ -85,23 +86,23 @@ def _all_settings(files: Iterable[Path]) -> Iterator[Located]:
     for file in files:
         found = [each for each in read_located(file) if holds_settings(each.manifest)]
         if not found:
-            what = "holds no settings; name a file with ConfigMap argocd-cm or argosy-cm, or an ArgoCD resource"
+            what = "contains no settings; name a file with ConfigMap argocd-cm or argosy-cm, or an ArgoCD resource"
             raise UserError(what, where=named(file))
         yield from found
 
 
 def is_tree(folder: Path) -> bool:
-    """Whether it holds rules or tests. A file `health.yaml` may be anybody's: alone it says nothing."""
+    """Return True if the folder contains health rules or their tests; `health.yaml` alone is not enough."""
     return any(file.name in RULE_FILES for file in folder.rglob("*"))
 
 
 def read_located(file: Path) -> list[Located]:
-    """The manifests of a file, at least one."""
+    """Read the manifests of a file, and raise UserError if it has none."""
     if file.suffix == ".lua":
         raise UserError("is a script, not an object; use --script for it, and name the objects", where=str(file))
     found = Source(named(file), read_text(file)).located()
     if not found:
-        raise UserError("there is no object in it; name a file with a Kubernetes object", where=named(file))
+        raise UserError("contains no object; name a file with a Kubernetes object", where=named(file))
     return found
 
 
@@ -109,7 +110,7 @@ def read_text(file: Path) -> str:
     try:
         data = _standard_input() if file == STDIN else _some_of(file)
     except FileNotFoundError:
-        raise UserError("does not exist; name a file or a folder that does", where=str(file)) from None
+        raise UserError("does not exist; check the path", where=str(file)) from None
     except OSError as error:
         raise UserError(f"cannot be read ({error.strerror}); check the file", where=str(file)) from error
     if len(data) > MOST_BYTES:
@@ -126,8 +127,8 @@ def _some_of(file: Path) -> bytes:
 
 
 def _standard_input() -> bytes:
-    if sys.stdin is None:  # how Python says that it was closed before the start
-        raise UserError("is closed, so nothing can be read from it; name a file", where=named(STDIN))
+    if sys.stdin is None:  # Python sets None if standard input was closed before the start
+        raise UserError("is closed; name a file instead", where=named(STDIN))
     return sys.stdin.buffer.read(MOST_BYTES + 1)
 
 
@@ -136,9 +137,7 @@ def read_facts(file: Path | None) -> dict[str, Any]:
         return {}
     found = load(read_text(file), where=named(file))
     if not isinstance(found, dict):
-        raise UserError(
-            "facts must be a mapping; write for example storageClasses: {gp3: Immediate}", where=named(file)
-        )
+        raise UserError("facts must be a map; write for example storageClasses: {gp3: Immediate}", where=named(file))
     return found
 
 

@@ -1,4 +1,4 @@
-"""`argosy health apply|verify|export`: checks for an Argo CD that runs in a cluster."""
+"""`argosy health apply|verify|export`: install health checks into an Argo CD, verify and export them."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _add_apply(parts: Commands[argparse.ArgumentParser]) -> None:
-    parser = _add(parts, "apply", "bring health checks into an Argo CD, and see that they arrive", apply)
-    parser.add_argument("-f", "--force", action="store_true", help="do not ask where health checks exist already")
+    parser = _add(parts, "apply", "install health checks into an Argo CD, and wait until it uses them", apply)
+    parser.add_argument("-f", "--force", action="store_true", help="do not ask before changing existing health checks")
     _add_checks(parser)
     _add_place(parser)
-    parser.add_argument("--dry-run", action="store_true", help="tell what would change, and write nothing")
-    about = "give up where argocd-cm does not hold the checks after (default: 120)"
+    parser.add_argument("--dry-run", action="store_true", help="show what would change, and write nothing")
+    about = "seconds to wait until argocd-cm holds the checks (default: 120)"
     parser.add_argument("--timeout", type=seconds, default=120.0, metavar="S", help=about)
-    about = "wait for applications to be judged anew, at most (default: 30)"
+    about = "seconds to wait until applications are refreshed (default: 30)"
     parser.add_argument("--settle", type=seconds, default=30.0, metavar="S", help=about)
     _add_target(parser)
 
 
 def _add_verify(parts: Commands[argparse.ArgumentParser]) -> None:
-    parser = _add(parts, "verify", "are the health checks there, and how do applications fare", verify)
+    parser = _add(parts, "verify", "verify installed health checks, and show the status of applications", verify)
     _add_kinds(parser, "InferenceService")
     _add_place(parser)
     parser.add_argument("-o", "--output", choices=["text", "json", "yaml"], default="text", help="text, json or yaml")
@@ -61,7 +61,7 @@ def _add_verify(parts: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _add_export(parts: Commands[argparse.ArgumentParser]) -> None:
-    parser = _add(parts, "export", "print health checks as a file to keep; no cluster is needed", export)
+    parser = _add(parts, "export", "print health checks as YAML for Git; needs no cluster", export)
     about = "an ArgoCD resource, argocd-cm, or variables for Ansible"
     parser.add_argument("--as", required=True, dest="form", choices=["cr", "configmap", "ansible"], help=about)
     _add_checks(parser)
@@ -85,12 +85,12 @@ def _add(
 
 def _add_checks(parser: argparse.ArgumentParser) -> None:
     _add_kinds(parser, USUAL)
-    about = "strict, lenient, argocd, …; a kind that lacks it takes its only rule (default: strict)"
+    about = "strict, lenient, argocd, …; a kind without it uses its only rule (default: strict)"
     parser.add_argument("--profile", action="append", default=[], metavar="P", help=about)
 
 
 def _add_kinds(parser: argparse.ArgumentParser, usual: str) -> None:
-    parser.add_argument("--kinds", default="", metavar="K,…", help=f"kinds, with commas between (default: {usual})")
+    parser.add_argument("--kinds", default="", metavar="K,…", help=f"comma-separated kinds (default: {usual})")
 
 
 def _add_place(parser: argparse.ArgumentParser) -> None:
@@ -158,7 +158,7 @@ def _asked(chosen: argparse.Namespace) -> Asked:
 
 
 def _tell(said: Said) -> None:
-    """At once: the next step may take long."""
+    """Print immediately, because the next step may take long."""
     if isinstance(said, str):
         lines = [plain(line) for line in said.split("\n")]
     else:
@@ -171,9 +171,9 @@ def _ask(question: str) -> str:
     print(question, end=" ", flush=True)
     answer = read_line()
     if not (answer.endswith("\n") and sys.stdin and sys.stdin.isatty()):
-        print(flush=True)  # nobody pressed return on this screen
-    if not answer and not (sys.stdin and sys.stdin.isatty()):  # a pipeline must not take it for done
-        raise UserError("nobody is here to answer, so nothing was written; add --force to go on without a question")
+        print(flush=True)  # no return key was pressed on this terminal
+    if not answer and not (sys.stdin and sys.stdin.isatty()):  # a pipeline must not treat this as success
+        raise UserError("no terminal for the prompt, so nothing was written; add --force to continue without a prompt")
     return answer
 
 

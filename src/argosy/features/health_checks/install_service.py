@@ -1,6 +1,6 @@
-"""Health checks for an Argo CD that runs somewhere: brought there, looked at, or written to a file.
+"""Entry points of `argosy health apply`, `verify` and `export`.
 
-In: words from the command line, and the cluster to use. Out: what the steps tell. Never: knows what a step does.
+In: command line values and the target cluster. Out: outcome and step messages. Never: implements a step.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ __all__ = ["Asked", "NotInstalled", "Outcome", "Said", "apply_checks", "export_c
 
 @dataclass(frozen=True)
 class Asked:
-    """As people type it."""
+    """The options of `argosy health apply|verify|export` as typed."""
 
-    kinds: str = ""  # with commas; empty: the usual ones
+    kinds: str = ""  # comma-separated; empty: the default kinds
     profiles: Sequence[str] = ()
     namespace: str = ""
     name: str = ""
@@ -40,7 +40,7 @@ class Asked:
 
 
 def apply_checks(options: TargetOptions, asked: Asked, tell: Tell, ask: Ask, where: Callable[[str], None]) -> Outcome:
-    """`where` is told the target before anything is asked of it."""
+    """Apply the checks; call `where` with the target before the first request to it."""
     request = Request(
         _checks(asked), asked.namespace, asked.name, asked.is_forced, asked.is_rehearsal, asked.timeout, asked.settle
     )
@@ -54,7 +54,7 @@ def apply_checks(options: TargetOptions, asked: Asked, tell: Tell, ask: Ask, whe
 
 
 def verify_checks(options: TargetOptions, asked: Asked, where: Callable[[str], None]) -> Verification:
-    """`where` is told the target, because without KUBECONFIG a running sandbox goes before ~/.kube/config."""
+    """Verify the checks; `where` gets the target, because without KUBECONFIG a sandbox precedes ~/.kube/config."""
     kinds = _kinds(asked.kinds) or (INFERENCE_SERVICE,)
 
     async def run() -> Verification:
@@ -72,7 +72,7 @@ def export_checks(asked: Asked, form: str) -> str:
 def _checks(asked: Asked) -> tuple[Check, ...]:
     chosen = list(dict.fromkeys(asked.profiles)) or [USUAL_PROFILE]
     if len(chosen) > 1:
-        what = f"{' and '.join(chosen)} claim the same kind, and a kind has one check in an Argo CD"
+        what = f"{' and '.join(chosen)} cannot be used together, because Argo CD has one health check per kind"
         raise UserError(f"{what}; choose one of them", where="--profile")
     return wanted_checks(_kinds(asked.kinds) or USUAL_KINDS, chosen[0])
 

@@ -1,4 +1,4 @@
-"""Remarks for CI systems. In: what was linted. Out: JUnit's XML. Never: a character that XML forbids."""
+"""JUnit report of lint remarks. In: a lint result. Out: JUnit XML. Never: emits a character that XML forbids."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def junit(name: str, found: Linted, *, strict: bool = False) -> str:
-    """One suite with a case a script, and one a place of settings that something is wrong with."""
+    """Render one test suite with a case for each script and each faulty setting."""
     cases = list(_cases(found))
     failed = sum(any(_fails(each, strict) for each in remarks) for _, _, remarks in cases)
     counts = f'tests="{len(cases)}" failures="{failed}" errors="0" skipped="0"'

@@ -1,4 +1,4 @@
-"""Kinds as people type them. In: a word such as `isvc`. Out: the one kind that is meant. Never: takes one of two."""
+"""Kind names of the command line. In: a word such as `isvc`. Out: one kind. Never: guesses between two kinds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from argosy.gitops.health.settings import Customizations
 from argosy.kube.names import GroupKind
 from argosy.kube.schema.builtin_kinds import BUILT_IN
 
-# Of kinds that are custom, so that no server can be asked.
+# Short names of custom resources, needed because these commands run without a server.
 SHORT: Final[Mapping[str, str]] = {
     "isvc": "InferenceService.serving.kserve.io",
     "llmisvc": "LLMInferenceService.serving.kserve.io",
@@ -40,7 +40,7 @@ SHORT: Final[Mapping[str, str]] = {
 
 
 def known_kinds(customizations: Customizations) -> list[GroupKind]:
-    """Every kind that some rule is for, in the order of group and kind."""
+    """List every kind with a health rule, sorted by group and kind."""
     found = {*bundled_rules(), *(GroupKind(*key) for key in builtin.CHECKS)}
     found |= {of for profile in profiles() for of in profile_rules(profile)}
     found |= {kind_of(check.pattern) for check in customizations.checks if not is_wild(check.pattern)}
@@ -53,7 +53,7 @@ def kind_of(pattern: str) -> GroupKind:
 
 
 def find_kind(word: str, known: Iterable[GroupKind]) -> GroupKind:
-    """The kind that somebody means: `InferenceService`, `inferenceservices`, `isvc`, with `.group` if need be."""
+    """Find the kind for `InferenceService`, `inferenceservices` or `isvc`, optionally with `.group`."""
     names = list(known)
     asked = SHORT.get(word.lower(), word).lower()
     found = [of for of in names if asked in _spellings(of) or of == _short_names().get(asked)]
@@ -65,7 +65,7 @@ def find_kind(word: str, known: Iterable[GroupKind]) -> GroupKind:
     by_name = {str(of).lower(): str(of) for of in names} | {of.kind.lower(): str(of) for of in names}
     near = difflib.get_close_matches(word.lower(), by_name, n=3, cutoff=0.6)
     meant = f"did you mean {', '.join(dict.fromkeys(by_name[name] for name in near))}? " if near else ""
-    raise UserError(f"no rule is for a kind {word!r}; {meant}argosy health list shows all")
+    raise UserError(f"no health rule for kind {word!r}; {meant}argosy health list shows all")
 
 
 def _spellings(of: GroupKind) -> set[str]:

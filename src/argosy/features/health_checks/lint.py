@@ -1,4 +1,4 @@
-"""Mistakes in scripts and settings. In: paths. Out: remarks with the file and line. Never: runs a script."""
+"""Lint of health scripts and settings. In: paths. Out: remarks with file and line. Never: runs a script."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from argosy.kube.objects import load
 
 ERROR: Final = "error"
 DISAGREES: Final = "AGY405"
-# What a manifest has and a script has not
+# Text that occurs in manifests and not in scripts
 _MANIFEST: Final = re.compile(
     r'^\s*(?:\{\s*)?(?:"(?:apiVersion|kind|items)"\s*:|(?:apiVersion|kind|items):(?:\s|$))', re.MULTILINE
 )
@@ -32,7 +32,7 @@ _MANIFEST: Final = re.compile(
 
 @dataclass(frozen=True)
 class Remark:
-    """One thing to correct; `place` is the key of a script that is part of a larger file."""
+    """One lint remark; `place` is the key of a script that is embedded in a larger file."""
 
     file: str
     line: int
@@ -55,19 +55,19 @@ class Remark:
 
 
 class Looked(NamedTuple):
-    """A script that was looked at."""
+    """A script that was linted."""
 
     file: str
     place: str
     purpose: Purpose
-    pattern: str = ""  # of the kinds that it is for, where settings or folders say so
+    pattern: str = ""  # kinds of the script, if settings or folders define them
 
 
 @dataclass(frozen=True)
 class Linted:
     remarks: tuple[Remark, ...] = ()
     looked: tuple[Looked, ...] = ()
-    problems: tuple[UserError, ...] = ()  # files that could not be read
+    problems: tuple[UserError, ...] = ()  # unreadable files
 
     @property
     def scripts(self) -> int:
@@ -77,11 +77,11 @@ class Linted:
         return sum(remark.severity == severity for remark in self.remarks)
 
     def of(self, looked: Looked) -> list[Remark]:
-        """What was found in one script."""
+        """List the remarks on one script."""
         return [each for each in self.remarks if (each.file, each.place) == (looked.file, looked.place)]
 
     def of_settings(self) -> list[Remark]:
-        """What was found, and belongs to no script."""
+        """List the remarks that belong to no script."""
         places = {(each.file, each.place) for each in self.looked}
         return [each for each in self.remarks if (each.file, each.place) not in places]
 
@@ -90,7 +90,7 @@ class _Script(NamedTuple):
     looked: Looked
     text: str
     open_libs: bool
-    at: Located | None = None  # the manifest that it is part of
+    at: Located | None = None  # the manifest that contains the script
     path: tuple[str | int, ...] = ()
 
     def remarks(self) -> Iterator[Remark]:
@@ -105,7 +105,7 @@ class _Script(NamedTuple):
 
 
 def lint_paths(paths: Sequence[Path], *, open_libs: bool) -> Linted:
-    """Everything in the paths that is a script or holds some."""
+    """Lint all scripts and settings in the paths."""
     parts: list[Linted] = []
     settings: list[Located] = []
     problems: list[UserError] = []
@@ -121,7 +121,7 @@ def lint_paths(paths: Sequence[Path], *, open_libs: bool) -> Linted:
             settings += held
             found = found or bool(part.looked or part.remarks or held or item.is_table)
         if not found and path != STDIN and path.is_dir() and len(problems) == before:
-            what = "there is no script in it; name a script, or a folder with some"
+            what = "contains no script; name a script or a folder with scripts"
             problems.append(UserError(what, where=str(path)))
     if len(problems) == 1 and not any(part.looked or part.remarks for part in parts):
         raise problems[0]
@@ -130,14 +130,14 @@ def lint_paths(paths: Sequence[Path], *, open_libs: bool) -> Linted:
 
 def _together(parts: Sequence[Linted], settings: Sequence[Located], problems: Sequence[UserError]) -> Linted:
     remarks = {remark: None for part in parts for remark in part.remarks}
-    # Files of several installations may be named at once, so of all together only this is told.
+    # Files of several installations may be named together, so only conflicts are reported across files.
     remarks |= {remark: None for remark in lint_settings(settings).remarks if remark.rule == DISAGREES}
     ordered = tuple(sorted(remarks, key=lambda each: (each.file, each.line, each.rule)))
     return Linted(ordered, tuple(looked for part in parts for looked in part.looked), tuple(problems))
 
 
 def lint_settings(located: Sequence[Located]) -> Linted:
-    """The settings in these manifests, taken together: each script, and what is wrong beside."""
+    """Lint the combined settings of these manifests: their scripts, and faults in the settings."""
     settings = from_manifests([each.manifest for each in located])
     scripts = list(_embedded(settings, located))
     found = [remark for script in scripts for remark in script.remarks()]
@@ -155,7 +155,7 @@ def remark_on(fault: Fault, located: Sequence[Located]) -> Remark:
 
 
 class _Item(NamedTuple):
-    """A file to look at; one that was not named itself may hold nothing of ours."""
+    """A file to lint; a file that was not named explicitly may contain nothing to lint."""
 
     file: Path
     open_libs: bool
@@ -170,7 +170,7 @@ def _items(path: Path, open_libs: bool) -> Iterator[_Item]:
     elif is_tree(path):
         for file in sorted(path.rglob("*")):
             if file.suffix == ".lua" and "testdata" not in file.parts:
-                # argo: scripts that come with it have all libraries, but for actions
+                # argo: its bundled scripts have all libraries, except for actions
                 pattern = "/".join(file.parent.absolute().parts[-2:])
                 yield _Item(file, _purpose(file) != "action", pattern=pattern)
             elif file.name == "health.yaml" and (file.parent / "health_test.yaml").exists():
@@ -191,7 +191,7 @@ def _lint_item(item: _Item) -> tuple[Linted, list[Located]]:
         return Linted(), []
     held = [each for each in Source(named(file), text).located() if holds_settings(each.manifest)]
     if not held and item.is_named:
-        what = "holds neither a script nor settings; name a .lua file, argocd-cm or an ArgoCD resource"
+        what = "contains neither a script nor settings; name a .lua file, argocd-cm or an ArgoCD resource"
         raise UserError(what, where=named(file))
     return lint_settings(held), held
 
@@ -204,7 +204,7 @@ def _table(file: Path, text: str) -> Iterator[Remark]:
     try:
         table = load(text)
         if not isinstance(table, dict):
-            raise UserError("the table is no mapping; write conditions, phases and otherwise")
+            raise UserError("the table is not a map; write conditions, phases and otherwise")
         to_lua(file.parent.name, table)
     except UserError as error:
         what, _, advice = str(error).partition("; ")
@@ -212,7 +212,7 @@ def _table(file: Path, text: str) -> Iterator[Remark]:
 
 
 def _find_kind(pattern: str) -> GroupKind | None:
-    """The one kind that a pattern is for; None where it is for many."""
+    """Return the kind of a pattern, or None if the pattern has a wildcard."""
     if not pattern or is_wild(pattern):
         return None
     group, _, kind = pattern.rpartition("/")
@@ -226,7 +226,7 @@ def _purpose(file: Path) -> Purpose:
 
 
 def _embedded(settings: Customizations, located: Sequence[Located]) -> Iterator[_Script]:
-    """Checks and actions in settings."""
+    """Yield the check and action scripts in settings."""
     for check in settings.checks:
         at = located[check.place.manifest]
         looked = Looked(at.file, check.where, "health", check.pattern)

@@ -1,6 +1,6 @@
-"""`/settings/health`: how each kind is judged, and a box to try a manifest and a check in.
+"""Page `/settings/health`: health rules of all kinds, and a form to try a manifest and a check.
 
-In: a request. Out: kinds with their rules; for a try, the verdict. Never: runs a script in this process; keeps one.
+In: a request. Out: kinds with their rules; for a trial, the result. Never: runs a script in this process; stores one.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ async def tried(asked: Asked) -> Page:
     except ArgosyError as error:
         fault = str(error)
     shown = {**values(asked, verdict, fault), "manifest": manifest[: board.MOST], "script": script[: board.MOST]}
-    return Page("health_checks/health_checks.html", shown, is_callers_own=True)  # a script can say any guess
+    return Page("health_checks/health_checks.html", shown, is_callers_own=True)  # a script may print any text
 
 
 def _data(asked: Asked, name: str) -> dict[str, str]:
@@ -73,5 +73,5 @@ def _data(asked: Asked, name: str) -> dict[str, str]:
 
 ROUTES = (
     Route("GET", "/settings/health", SignedIn(), page, "Health checks, as a page."),
-    Route("POST", "/settings/health", SignedIn(), tried, "Judge a pasted manifest."),
+    Route("POST", "/settings/health", SignedIn(), tried, "Assess the health of a pasted manifest."),
 )

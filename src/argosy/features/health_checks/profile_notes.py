@@ -1,6 +1,7 @@
-"""Which profile judged objects where nobody chose one, and what the profile `strict` says of them instead.
+"""Notes on the default profile used for objects, and on the result of profile `strict`.
 
-In: verdicts, and a way to judge by other settings. Out: sentences. Never: judges by a profile that a kind lacks.
+In: object health results, and a function that assesses with other settings. Out: sentences. Never: uses a profile that
+a kind does not have.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Judge = Callable[[Customizations], Sequence[Verdict]]  # the same objects, in th
 
 
 def describe_profiles(settings: Customizations, verdicts: Sequence[Verdict], judge: Judge) -> list[str]:
-    """Write one sentence for each kind that has several profiles and is judged by a bundled one."""
+    """Render one sentence for each kind that has several profiles and uses a bundled one."""
     rulebook = Rulebook(settings)
     used: dict[GroupKind, str] = {}
     for verdict in verdicts:
@@ -33,7 +34,7 @@ def describe_profiles(settings: Customizations, verdicts: Sequence[Verdict], jud
     if any(STRICT in profiles_of(kind) and profile != STRICT for kind, profile in used.items()):
         strict = judge(with_profile(settings, STRICT))
     return [
-        f"{kind.kind} is judged by profile {_name_profile(kind, profile)}; {_describe_others(kind, profile, pairs)}"
+        f"{kind.kind} uses profile {_name_profile(kind, profile)}; {_describe_others(kind, profile, pairs)}"
         for kind, profile in used.items()
         for pairs in [[pair for pair in zip(verdicts, strict, strict=False) if pair[0].key.group_kind == kind]]
     ]
@@ -46,14 +47,15 @@ def _name_profile(kind: GroupKind, profile: str) -> str:
 def _describe_others(kind: GroupKind, profile: str, pairs: Sequence[tuple[Verdict, Verdict]]) -> str:
     others = [other for other in profiles_of(kind) if other != profile]
     if STRICT not in others:
-        return f"--profile chooses another one: {', '.join(others)}"
+        return f"--profile selects another one: {', '.join(others)}"
     different = [(one, other) for one, other in pairs if (one.health, one.message) != (other.health, other.message)]
     if not different:
         compared = f"argosy health diff {kind.kind} --profile {STRICT} shows where they differ"
-        return f"profile {STRICT} says the same of {'this object' if len(pairs) == 1 else 'these objects'}; {compared}"
+        objects = "this object" if len(pairs) == 1 else "these objects"
+        return f"profile {STRICT} has the same result for {objects}; {compared}"
     examples = [
         f"{other.key.name} is {other.health or 'without health'} ({other.message})"
         for _, other in different[:MAX_EXAMPLES]
     ]
     rest = f" and {len(different) - MAX_EXAMPLES} more differ" if len(different) > MAX_EXAMPLES else ""
-    return f"by profile {STRICT} {', '.join(examples)}{rest}; --profile {STRICT} judges by it"
+    return f"with profile {STRICT}, {', '.join(examples)}{rest}; --profile {STRICT} selects it"

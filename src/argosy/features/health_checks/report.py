@@ -1,4 +1,4 @@
-"""What came of a run of tests. In: outcomes, verdicts, trials. Out: all of them as cases. Never: runs anything."""
+"""Report of `argosy health test`. In: test outcomes, object health, trials. Out: test cases. Never: runs anything."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ CASES: Final[dict[str, type[Case]]] = {"health": HealthCase, "action": ActionCas
 
 @dataclass(frozen=True)
 class Report:
-    """Cases of trees, objects that were judged, and settings that were tested themselves."""
+    """Results of rule tests, of assessed objects, and of tested settings."""
 
     tests: tuple[Outcome, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     trials: tuple[Trial, ...] = ()
-    review: Linted = field(default_factory=Linted)  # of the settings that were tested themselves
-    failing: tuple[Fault, ...] = ()  # of settings, where they concern what is tested
+    review: Linted = field(default_factory=Linted)  # lint result of the tested settings
+    failing: tuple[Fault, ...] = ()  # faults of settings that affect this test
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     expect: str = ""
     is_by_script: bool = False
-    problems: tuple[UserError, ...] = ()  # what could not be read
+    problems: tuple[UserError, ...] = ()  # unreadable files
 
     def outcomes(self) -> list[Outcome]:
-        """All of them as cases: those of objects expect a health, or nothing."""
+        """List all results as test cases; a case of an object expects a health or nothing."""
         return [*self.tests, *self._judged(), *self._tried(), *map(_of_fault, self.failing)]
 
     def as_data(self) -> dict[str, Any]:
-        """The report of tests; cases of objects that were judged by the rule in force say which rule that was."""
+        """Build the JSON report; cases of objects include the rule, unless --script was used."""
         data = report(self.outcomes())
         if not self.is_by_script:
             cases = data["cases"][len(self.tests) :]
@@ -49,7 +49,7 @@ class Report:
         return (_of_verdict(verdict, self.expect) for verdict in self.verdicts)
 
     def _tried(self) -> Iterator[Outcome]:
-        """One case a script: it must be without errors, and a check must also not fail on a new object."""
+        """Yield one case per script: it must have no lint errors, and a check must not fail on a new object."""
         trials = {trial.check.where: trial for trial in self.trials}
         for looked in self.review.looked:
             trial = trials.get(looked.place) if looked.purpose == "health" else None

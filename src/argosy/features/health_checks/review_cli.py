@@ -1,4 +1,4 @@
-"""`argosy health lint` and `argosy health diff`: what is wrong with a check, and what it would change."""
+"""`argosy health lint` and `argosy health diff`: lint health checks, and compare health rules."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def lint(chosen: argparse.Namespace) -> int:
         told = f"{counted(found.scripts, 'script')}: {counted(errors, 'error')}, {counted(warnings, 'warning')}"
         print(told, file=sys.stderr)
         if is_bad:
-            print("next: correct the lines above; docs/reference/health.md explains each rule", file=sys.stderr)
+            print("next: fix the lines above; docs/reference/health.md explains each rule", file=sys.stderr)
         for problem in found.problems:
             tell(problem)
     return code
@@ -60,7 +60,7 @@ def remark_line(remark: Remark, screen: Screen) -> str:
 
 
 def _annotation(remark: Remark) -> str:
-    """A line that GitHub Actions shows beside the code."""
+    """Render a workflow command that GitHub Actions shows next to the code."""
     kind = "error" if remark.severity == "error" else "warning"
     text = plain(f"{remark.message}; {remark.advice}" if remark.advice else remark.message).replace("%", "%25")
     file = plain(remark.file).replace("%", "%25").replace(",", "%2C").replace(":", "%3A")
@@ -91,16 +91,16 @@ def diff(chosen: argparse.Namespace) -> int:
 
 def _next(found: Comparison) -> str:
     if not found.objects:
-        return "name objects of this kind after the other words, and see what each rule says of them"
-    return "keep the one whose answers you want; argosy health show prints each"
+        return "add files with objects of this kind, to compare the health that each rule reports"
+    return "keep the rule whose results you want; argosy health show prints each rule"
 
 
 def _counted(found: Comparison) -> str:
     if not found.objects:
-        return "there are no test objects of this kind to try them on"
+        return "there are no test objects of this kind"
     health = sum(each.changes_health for each in found.disagreements)
     message = len(found.disagreements) - health
-    return f"of {counted(found.objects, 'object')} {health} would have another health, {message} only another message"
+    return f"of {counted(found.objects, 'object')}, {health} would change health and {message} only the message"
 
 
 def _told(found: Comparison, screen: Screen) -> Iterator[str]:

@@ -1,6 +1,6 @@
-"""What a script compares that the schema of its kind excludes, with the bundled script that does it right.
+"""Lint rule for comparisons with values that the schema of the kind excludes; suggests a bundled script.
 
-In: a script and the kind it is for. Out: findings. Never: asks a cluster for a schema; guesses a kind.
+In: a script and its kind. Out: findings. Never: reads a schema from a cluster; guesses a kind.
 """
 
 from __future__ import annotations

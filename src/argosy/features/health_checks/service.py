@@ -1,6 +1,7 @@
-"""The bench: a pool of confined workers, and what is done with it.
+"""Runner that assesses objects and runs rule tests in a pool of confined workers.
 
-In: objects, trees and settings. Out: verdicts and outcomes. Never: runs a stranger's script in this process.
+In: objects, test suites and settings. Out: object health and test outcomes. Never: runs a user's script in this
+process.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ TELL_SECONDS: Final = 1.0
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was said of one object. No assessment: nothing judges its kind."""
+    """The health of one object. No assessment means that its kind has no health rule."""
 
     key: ResourceKey
     assessment: Assessment | None
@@ -39,20 +40,20 @@ class Verdict:
 
     @property
     def health(self) -> str:
-        """The word; empty where a script gave none, or nothing judges the kind."""
+        """The health status; empty if the script returned none or the kind has no rule."""
         return str(self.assessment.health or "") if self.assessment else ""
 
     @property
     def message(self) -> str:
         if self.assessment is None:
-            return "no rule judges this kind"
+            return "no health rule for this kind"
         if self.assessment.health is None:
             return "the check returned nothing"
         return self.assessment.message
 
     @property
     def told(self) -> str:
-        """The message, with the name of the script where Lua has none for it."""
+        """The message, with the script name in place of Lua's `<string>`."""
         return in_script(self.message, self.rule)
 
     @property
@@ -65,17 +66,17 @@ class Verdict:
 
     @property
     def is_ours(self) -> bool:
-        """Whether a rule of ours judged: if that fails, the object is to blame."""
+        """True if the rule is not a user's check; if it fails, the object is malformed."""
         return self.origin is not Origin.ARGOCD_CM
 
 
 def in_script(text: str, script: str) -> str:
-    """Argo CD's messages call every script `<string>`."""
+    """Insert the script name, because Argo CD's messages call every script `<string>`."""
     return text.replace("<string>:", f"{script.removeprefix(f'{Origin.ARGOCD_CM} ')}:") if script else text
 
 
 def fault_of(assessment: Assessment) -> str:
-    """Why a rule failed. A word that is no health is an answer in a cluster, and a mistake on a desk."""
+    """Return why a rule failed. An invalid status is Unknown in a cluster, but an error in a test."""
     is_no_word = (assessment.health, assessment.message) == (Health.UNKNOWN, INVALID)
     return assessment.fault or (f"{INVALID}: none of {', '.join(Health)}" if is_no_word else "")
 
@@ -99,7 +100,7 @@ Answer = TypeVar("Answer")
 
 
 class Workbench:
-    """Open while it is needed; the same workers serve all runs. `tell` hears what takes longer than a second."""
+    """Context manager whose workers serve all runs. `tell` gets progress of work that takes longer than a second."""
 
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
@@ -143,17 +144,17 @@ class Workbench:
     def judge(
         self, customizations: Customizations, manifests: Sequence[Manifest], facts: Mapping[str, Any]
     ) -> list[Verdict]:
-        # Nothing is remembered: files on a desk share uids and versions, and are edited.
+        # No cache: files may share uid and resourceVersion, and are edited between runs.
         rulebook = Rulebook(customizations)
         assessor = Assessor(rulebook, self.pool, remembered=0)
-        found = self._wait(assessor.assess_all(manifests, facts), lambda: f"judging {len(manifests)} objects")
+        found = self._wait(assessor.assess_all(manifests, facts), lambda: f"assessing {len(manifests)} objects")
         return [
             Verdict(_key(manifest), each, origin=_origin(rulebook, manifest))
             for manifest, each in zip(manifests, found, strict=True)
         ]
 
     def try_checks(self, checks: Sequence[Check]) -> list[Trial]:
-        """Run each check once on an object that has only a kind and a name: it must not fail on that."""
+        """Run each check once on an object that has only a kind and a name; it must not fail."""
         payloads = [
             {"script": check.script, "manifest": _empty(check.pattern), "open": check.open_libs} for check in checks
         ]
@@ -162,7 +163,7 @@ class Workbench:
 
 
 def _key(manifest: Manifest) -> ResourceKey:
-    """Objects on a desk may have no name yet, only the beginning of one."""
+    """Read the key; objects in files may have only generateName."""
     metadata = manifest["metadata"]
     return key_of({**manifest, "metadata": {**metadata, "name": metadata.get("name") or metadata.get("generateName")}})
 

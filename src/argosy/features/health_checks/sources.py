@@ -1,4 +1,4 @@
-"""Files as they were read. In: a name and a text. Out: manifests that know where they stand. Never: reads a file."""
+"""Manifests and their positions in a file. In: a name and a text. Out: located manifests. Never: reads a file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Source:
 
 
 class Located(NamedTuple):
-    """A manifest, the file that it stands in, and its number there."""
+    """A manifest, its file, and its index in the file."""
 
     manifest: Manifest
     source: Source
@@ -32,9 +32,9 @@ class Located(NamedTuple):
         return self.source.name
 
     def line(self, path: Path) -> int:
-        """Where a field of it stands in the file."""
+        """Return the line of a field in the file."""
         return self.source.lines.of_field(self.number, path)
 
     def line_in(self, path: Path, line: int) -> int:
-        """Where a line of the text in a field stands in the file."""
+        """Return the file line of a line within the text of a field."""
         return self.source.lines.of_text(self.number, path, line)

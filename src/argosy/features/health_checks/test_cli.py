@@ -1,4 +1,4 @@
-"""`argosy health test`: runs tests, shows what came of them, and does so again when a file is saved."""
+"""`argosy health test`: run tests, print the results, and with --watch run again when a file changes."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _once(bench: Workbench, request: Request, output: str) -> int:
         for note in report.notes:
             print(f"note: {plain(note)}", file=sys.stderr)
         _show(report, output)
-        sys.stdout.flush()  # what follows goes to stderr, and must come after it on a shared terminal
+        sys.stdout.flush()  # stderr output follows, and must come after it on a shared terminal
         if failed:
             _explain(report, failed)
         for problem in report.problems:
@@ -84,7 +84,7 @@ def _show(report: Report, output: str) -> None:
         print(test_suite.junit(report.outcomes()), end="")
     else:
         print_data(report.as_data(), output, named=False)
-    # The cases hold every error; what may be wrong is told beside.
+    # The cases contain every error; warnings go to stderr.
     found = (each for each in report.review.remarks if each.severity == "warning")
     warn(f"{each.file}:{each.line}: {each.rule} {each.message}; {each.advice}" for each in found)
 
@@ -118,7 +118,7 @@ def _row(each: Verdict, screen: Screen) -> list[str]:
 
 
 def _explain(report: Report, failed: Sequence[Outcome]) -> None:
-    """What failed, why, and what to do."""
+    """Print what failed, the reason, and the next step."""
     first = failed[0].case
     what = f"{len(failed)} of {counted(len(report.outcomes()), 'case')} failed"
     name = plain(f"{first.kind} {first.name}".strip())
@@ -128,14 +128,14 @@ def _explain(report: Report, failed: Sequence[Outcome]) -> None:
 
 def _reason(report: Report, failed: Sequence[Outcome], name: str) -> tuple[str, str]:
     if any(not outcome.ok for outcome in report.tests):
-        return f"the first is {name}", "correct the rule or its test; -o json has all of expected and got"
+        return f"the first is {name}", "fix the rule or its test; -o json prints expected and actual values"
     from argosy.features.health_checks.service import in_script
 
     for verdict in report.verdicts:
         if verdict.fault and verdict.is_ours:
             return (
-                f"{name}: its rule cannot read it: {verdict.fault}",
-                "correct the object; a field has not the form that its kind asks for",
+                f"{name}: the health rule cannot read the object: {verdict.fault}",
+                "fix the object; a field has a type that its kind does not allow",
             )
         if verdict.fault:
             fault = in_script(verdict.fault, verdict.rule)
@@ -151,17 +151,17 @@ def _reason(report: Report, failed: Sequence[Outcome], name: str) -> tuple[str, 
 
 
 def _why_not(verdict: Verdict) -> str:
-    return ", because no rule judges this kind" if verdict.assessment is None else ""
+    return ", because this kind has no health rule" if verdict.assessment is None else ""
 
 
 def _advice_on(verdict: Verdict) -> str:
     if verdict.assessment is None:
         return "write a check for it, or set health.fallback in argosy-cm"
-    return "argosy health show prints the rule that judged it"
+    return "argosy health show prints the rule that was used"
 
 
 def _watch(bench: Workbench, request: Request, output: str) -> NoReturn:
-    """Runs until Ctrl-C. A file that is half saved is told of, and waited for."""
+    """Run again after each change until Ctrl-C. Print errors of a partly saved file and keep watching."""
     if any(str(path) == "-" for path in (*request.paths, *request.settings, request.script, request.facts)):
         raise UserError("standard input cannot be watched; name files")
     is_terminal = sys.stdout.isatty()
@@ -183,7 +183,7 @@ def _watch(bench: Workbench, request: Request, output: str) -> NoReturn:
 
 
 def _stamps(files: Sequence[Path]) -> dict[Path, tuple[int, int]]:
-    """When each file was last changed; one that is gone just now is left out."""
+    """Return modification time and size of each existing file."""
     found = {}
     for file in files:
         try:

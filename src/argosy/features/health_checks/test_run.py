@@ -1,4 +1,4 @@
-"""One run of tests. In: what was asked. Out: a Report. Never: stops at the first failure."""
+"""One run of `argosy health test`. In: a request. Out: a report. Never: stops at the first failure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NEAR: Final = 0.75
 
 @dataclass(frozen=True)
 class Request:
-    """What to test, and by which rules."""
+    """The files to test, and the rules to use."""
 
     paths: tuple[Path, ...]
     settings: tuple[Path, ...] = ()
@@ -39,17 +39,17 @@ class Request:
     expect: str = ""
 
     def files(self) -> list[Path]:
-        """Everything that a change of could change the answer."""
+        """List all files whose change could change the result."""
         named = [*self.paths, *self.settings, *filter(None, (self.script, self.facts))]
         return [file for path in named for file in ([path, *sorted(path.rglob("*"))] if path.is_dir() else [path])]
 
 
 def run_tests(bench: Workbench, request: Request) -> Report:
-    """Everything that was named, by the rules that were chosen."""
+    """Test all named files with the selected rules."""
     request = _checked(request)
     inputs = read_inputs(request.paths, request.settings)
     if not inputs.objects and not inputs.problems and (request.profile or request.expect):
-        raise UserError("--profile and --expect are for objects, and none is named; name a file with some")
+        raise UserError("--profile and --expect need objects; name a file with objects")
     settings = _settings(request, inputs)
     told = read_facts(request.facts)
     facts = {**inputs.facts(), **told}
@@ -85,7 +85,7 @@ def _run(bench: Workbench, suites: Sequence[Suite]) -> list[Outcome]:
 
 
 def _suites(trees: Sequence[Path]) -> tuple[list[Suite], list[UserError]]:
-    """A tree that cannot be read must not keep the others from being run."""
+    """Load the test suites; with several trees, an unreadable one does not stop the others."""
     suites: list[Suite] = []
     problems: list[UserError] = []
     for tree in trees:
@@ -99,7 +99,7 @@ def _suites(trees: Sequence[Path]) -> tuple[list[Suite], list[UserError]]:
 
 
 def _of_the_judged(settings: Customizations, inputs: Inputs) -> tuple[Fault, ...]:
-    """What is wrong with settings for a kind of which an object is judged."""
+    """List faults of settings for the kinds of the assessed objects."""
     kinds = {"/".join(filter(None, _group_kind(each.manifest))) for each in inputs.objects}
     return tuple(
         fault for fault in settings.problems if fault.pattern and any(_is_for(fault.pattern, kind) for kind in kinds)
@@ -109,19 +109,19 @@ def _of_the_judged(settings: Customizations, inputs: Inputs) -> tuple[Fault, ...
 def _is_for(pattern: str, kind: str) -> bool:
     try:
         return matches(pattern, kind)
-    except UserError:  # a pattern that means nothing, which is a fault itself
+    except UserError:  # an invalid pattern is a fault of its own
         return False
 
 
 def _warnings(found: Sequence[Fault], failing: Sequence[Fault], is_alone: bool) -> list[str]:
-    """What is told beside: settings that are tested themselves have remarks for it."""
+    """List faults to print as warnings; tested settings have lint remarks instead."""
     if is_alone:
         return []
     return [str(fault) for fault in found if fault.severity == "warning" or fault not in failing]
 
 
 def _near_kinds(verdicts: Sequence[Verdict], settings: Customizations) -> list[str]:
-    """Kinds that no rule is for, and that are almost one that some is for."""
+    """Suggest a similar kind for each kind without a health rule."""
     unknown = {GroupKind(each.key.group, each.key.kind) for each in verdicts if each.assessment is None}
     known = known_kinds(settings) if unknown else []
     notes = []
@@ -129,12 +129,12 @@ def _near_kinds(verdicts: Sequence[Verdict], settings: Customizations) -> list[s
         alike = {each.kind: each for each in known if each.group == of.group}
         alike |= {each.group: each for each in known if each.kind == of.kind}
         if near := meant(of.kind, alike, _NEAR) or meant(of.group, alike, _NEAR):
-            notes.append(f"no rule is for {of}; did you mean {alike[near]}?")
+            notes.append(f"no health rule for {of}; did you mean {alike[near]}?")
     return notes
 
 
 def _unknown_facts(given: Mapping[str, Any], settings: Customizations) -> list[str]:
-    """Facts that no rule of ours knows; a check of the user's may read others."""
+    """Warn about facts that no bundled rule and no user's check reads."""
     scripts = [check.script for check in settings.checks]
     unknown = [name for name in given if name not in FACTS and not any(name in script for script in scripts)]
     return [
@@ -146,19 +146,19 @@ def _unknown_facts(given: Mapping[str, Any], settings: Customizations) -> list[s
 
 def _checked(request: Request) -> Request:
     if request.script and request.profile:
-        raise UserError("--script and --profile both say how to judge; leave one out")
+        raise UserError("--script and --profile cannot be used together; remove one")
     if request.open_libs and not request.script:
-        raise UserError("--open-libs is for the script of --script; settings have useOpenLibs for their checks")
+        raise UserError("--open-libs needs --script; checks in settings use useOpenLibs")
     inputs = [*request.paths, *request.settings, *filter(None, (request.script, request.facts))]
     if inputs.count(STDIN) > 1:
-        raise UserError("standard input cannot be two things at once; write one of them to a file")
+        raise UserError("standard input can be used only once; write one of the inputs to a file")
     if not request.expect:
         return request
     near = meant(request.expect, list(Health))
     if near.lower() == request.expect.lower():
         return replace(request, expect=near)
     advice = f"did you mean {near}?" if near else f"choose one of {', '.join(Health)}"
-    raise UserError(f"--expect {request.expect} is no health; {advice}")
+    raise UserError(f"--expect {request.expect} is not a health status; {advice}")
 
 
 def _settings(request: Request, inputs: Inputs) -> Customizations:
@@ -168,7 +168,7 @@ def _settings(request: Request, inputs: Inputs) -> Customizations:
         if not inputs.objects and inputs.problems:
             raise inputs.problems[0]
         if not inputs.objects:
-            raise UserError("--script needs objects to judge; name at least one file with some")
+            raise UserError("--script needs objects; name at least one file with objects")
         kinds = {_group_kind(each.manifest) for each in inputs.objects}
         made = with_script(script, kinds, open_libs=request.open_libs, where=named(request.script))
         return replace(made, problems=settings.problems)

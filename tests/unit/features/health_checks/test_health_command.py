@@ -130,22 +130,25 @@ def test_the_rule_of_a_profile_can_be_pasted(capsys: pytest.CaptureFixture[str])
         (["show", "Job"], "'Job' is the name of 2 kinds\nnext: write Job.batch or Job.batch.volcano.sh"),
         (["show", "Service"], "write core/Service or Service.serving.knative.dev"),
         (["show", "InferenceServise"], "did you mean InferenceService.serving.kserve.io"),
-        (["show", "xyzzy"], "no rule is for a kind 'xyzzy'\nnext: argosy health list shows all"),
-        (["show", "isvc", "--profile", "stric"], "there is no profile 'stric'\nnext: choose one of "),
+        (["show", "xyzzy"], "no health rule for kind 'xyzzy'\nnext: argosy health list shows all"),
+        (["show", "isvc", "--profile", "stric"], "unknown profile 'stric'\nnext: choose one of "),
         (
             ["show", "deploy", "--profile", "strict"],
             "Deployment.apps has no profile 'strict'\nnext: leave --profile out",
         ),
-        (["show", "Application"], "nothing judges Application.argoproj.io unless a profile is chosen"),
+        (["show", "Application"], "Application.argoproj.io has no default health rule"),
         (["list", "-f", "nowhere.yaml"], "nowhere.yaml: does not exist"),
-        (["diff", "isvc"], "say what to compare with\nnext: add one of --profile"),
+        (["diff", "isvc"], "nothing to compare with\nnext: add one of --profile"),
         (["test", "nowhere.yaml"], "nowhere.yaml: does not exist"),
-        (["test", "x.yaml", "--expect", "good"], "--expect good is no health\nnext: choose one of Healthy"),
-        (["test", "x.yaml", "--expect", "Helthy"], "--expect Helthy is no health\nnext: did you mean Healthy?"),
-        (["test", "-", "--script", "-"], "standard input cannot be two things at once"),
-        (["diff", "isvc", "--profile", "strict", "--script", "x"], "--profile and --script each say what to compare"),
-        (["diff", "isvc", "--profile", "strict", "--open-libs"], "--open-libs is for the script of --script"),
-        (["test", "x.yaml", "--script", "a.lua", "--profile", "strict"], "leave one out"),
+        (["test", "x.yaml", "--expect", "good"], "--expect good is not a health status\nnext: choose one of Healthy"),
+        (
+            ["test", "x.yaml", "--expect", "Helthy"],
+            "is not a health status\nnext: did you mean Healthy?",
+        ),
+        (["test", "-", "--script", "-"], "standard input can be used only once"),
+        (["diff", "isvc", "--profile", "strict", "--script", "x"], "--profile and --script cannot be used together"),
+        (["diff", "isvc", "--profile", "strict", "--open-libs"], "--open-libs needs --script"),
+        (["test", "x.yaml", "--script", "a.lua", "--profile", "strict"], "cannot be used together"),
     ],
 )
 def test_what_cannot_be_answered_is_told_with_what_to_do(
@@ -186,7 +189,7 @@ def test_a_kind_without_a_rule_is_told_so(capsys: pytest.CaptureFixture[str], tm
     (tmp_path / "x.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n")
     code, out, _ = run(capsys, "test", tmp_path)
     assert code == 0
-    assert out.splitlines()[1].split() == ["ConfigMap/x", "-", "no", "rule", "judges", "this", "kind", "-"]
+    assert out.splitlines()[1].split() == ["ConfigMap/x", "-", "no", "health", "rule", "for", "this", "kind", "-"]
 
 
 def test_a_storage_class_among_the_objects_is_a_fact(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -234,7 +237,7 @@ def test_the_report_of_objects_has_the_form_of_the_report_of_tests_and_names_the
 @pytest.mark.parametrize(
     ("name", "text", "told"),
     [
-        ("empty.yaml", "", "there is no object in it"),
+        ("empty.yaml", "", "contains no object"),
         ("broken.yaml", "a: [\n", "broken.yaml:2: "),
         ("check.lua", "return {}", "use --script for it"),
         ("latin.yaml", "\udcff", "is not UTF-8"),
@@ -277,7 +280,7 @@ def test_a_profile_is_compared_with_the_default_on_our_own_test_objects(capsys: 
     assert code == 1
     assert out.startswith("--- bundled serving.kserve.io/InferenceService (argocd)\n+++ ")
     assert "OBJECT" in out and "Degraded" in out
-    assert "would have another health" in err and "next: " in err
+    assert "would change health" in err and "next: " in err
     assert run(capsys, "diff", "isvc", "--profile", "argocd")[:2] == (
         0,
         "InferenceService.serving.kserve.io: no difference between bundled serving.kserve.io/InferenceService (argocd) "

@@ -126,7 +126,7 @@ def test_a_folder_of_scripts_and_settings_is_looked_through(
 def test_an_empty_folder_is_told_so(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     code, _, err = run(capsys, tmp_path)
     assert code == 2
-    assert "there is no script in it" in err
+    assert "contains no script" in err
 
 
 def test_a_file_that_cannot_be_read_does_not_hide_what_others_hold(

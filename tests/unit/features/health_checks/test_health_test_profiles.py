@@ -40,8 +40,8 @@ def test_the_default_profile_is_named_with_what_strict_says_instead(
 ) -> None:
     told = notes(capsys, tmp_path, service("web", "False") + "---\n" + service("ok", "True"))
     assert told == [
-        "note: InferenceService is judged by profile argocd, the default; by profile strict web is Degraded (no GPU),"
-        " ok is Healthy (InferenceService is ready); --profile strict judges by it"
+        "note: InferenceService uses profile argocd, the default; with profile strict, web is Degraded (no GPU),"
+        " ok is Healthy (InferenceService is ready); --profile strict selects it"
     ]
 
 
@@ -49,14 +49,14 @@ def test_it_says_so_where_strict_would_say_the_same(capsys: pytest.CaptureFixtur
     plain = "apiVersion: serving.kserve.io/v1beta1\nkind: InferenceService\nmetadata: {name: new}\n"
     [line] = notes(capsys, tmp_path, plain + 'status: {conditions: [{type: Stopped, status: "True"}]}\n')
     assert line == (
-        "note: InferenceService is judged by profile argocd, the default; profile strict says the same of this object;"
+        "note: InferenceService uses profile argocd, the default; profile strict has the same result for this object;"
         " argosy health diff InferenceService --profile strict shows where they differ"
     )
 
 
 def test_a_kind_without_strict_has_its_other_profiles_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert notes(capsys, tmp_path, JOB) == [
-        "note: NotebookValidationJob is judged by profile basic, the default; --profile chooses another one: cells"
+        "note: NotebookValidationJob uses profile basic, the default; --profile selects another one: cells"
     ]
 
 
@@ -76,4 +76,4 @@ def test_a_profile_that_settings_choose_is_not_called_the_default(
 ) -> None:
     chosen = SETTINGS % ("argosy-cm", "health.profile.serving.kserve.io_InferenceService: lenient")
     [line] = notes(capsys, tmp_path, chosen + "---\n" + service("web", "False"))
-    assert line.startswith("note: InferenceService is judged by profile lenient; by profile strict web is Degraded")
+    assert line.startswith("note: InferenceService uses profile lenient; with profile strict, web is Degraded")

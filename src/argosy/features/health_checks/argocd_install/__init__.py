@@ -1,4 +1,4 @@
-"""Health checks into an Argo CD, and proof that they arrived.
+"""Installs health checks into an existing Argo CD and verifies them.
 
-In: rules, an installation. Out: merged entries, told step by step. Never: loses an entry of others.
+In: health rules, an Argo CD installation. Out: merged entries and step messages. Never: loses a foreign entry.
 """

@@ -1,7 +1,7 @@
-"""Health checks as files that people keep in Git.
+"""Export of health checks as files for Git.
 
-In: checks and names. Out: the text of an ArgoCD resource, of argocd-cm, or of a vars file for Ansible. Never: asks a
-cluster.
+In: checks, a namespace and a name. Out: YAML of an ArgoCD resource, of argocd-cm, or of an Ansible vars file.
+Never: calls a cluster.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def _resource(checks: Sequence[Check], namespace: str, name: str) -> str:
         "Health checks for an Argo CD that an operator runs, such as OpenShift GitOps:",
         *_names(checks),
         "",
-        f"By hand: paste what is below `spec:` into `kubectl edit argocd {name} -n {namespace}`.",
-        f"CAREFUL: `kubectl apply` of this file replaces the whole list {FIELD} of that resource:",
-        "health checks of others that are in it are lost. `argosy health apply` merges instead, and keeps them.",
+        f"To add them by hand, paste the fields below `spec:` into `kubectl edit argocd {name} -n {namespace}`.",
+        f"CAREFUL: `kubectl apply` of this file replaces the whole {FIELD} list of that resource,",
+        "including health checks that others added. `argosy health apply` merges the list and keeps them.",
     ]
     manifest = {
         "apiVersion": "argoproj.io/v1beta1",
@@ -51,7 +51,7 @@ def _config_map(checks: Sequence[Check], namespace: str) -> str:
         *_names(checks),
         "",
         f"`kubectl apply` of this file adds these keys to {SETTINGS} and keeps the others.",
-        "Where an ArgoCD resource owns that ConfigMap, its operator removes them again: use the resource there.",
+        "If an ArgoCD resource owns that ConfigMap, its operator removes the keys again: use the resource instead.",
     ]
     manifest = {
         "apiVersion": "v1",

@@ -1,7 +1,7 @@
-"""Which health checks somebody wants in Argo CD's settings, and what that changes there.
+"""Merge of requested health checks into the health checks of an Argo CD.
 
-In: kinds, a profile, and the entries that are there. Out: checks, and the entries as they should be. Never: asks a
-cluster; loses an entry of somebody else.
+In: kinds, a profile, and the existing entries. Out: requested checks, and the merged entries. Never: calls a cluster;
+loses an entry that others wrote.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Entry = Mapping[str, Any]  # of spec.resourceHealthChecks: group, kind, check
 
 @dataclass(frozen=True)
 class Check:
-    """The script that shall judge one kind."""
+    """The health check script to install for one kind."""
 
     of: GroupKind
     script: str = field(repr=False)
@@ -33,12 +33,12 @@ class Check:
 
     @property
     def key(self) -> str:
-        """Its place in argocd-cm."""
+        """Key of the check in argocd-cm."""
         return KEY_PREFIX + joined(*self.of)
 
     @property
     def entry(self) -> dict[str, str]:
-        """Its form in an ArgoCD resource."""
+        """Entry of the check in an ArgoCD resource."""
         return {"group": self.of.group, "kind": self.of.kind, "check": self.script}
 
     @property
@@ -48,10 +48,10 @@ class Check:
 
 @dataclass(frozen=True)
 class Change:
-    """What a check does to the entry of its kind."""
+    """The effect of a requested check on the existing entry of its kind."""
 
     check: Check
-    before: str | None = field(repr=False)  # the script that is there
+    before: str | None = field(repr=False)  # the existing script
 
     @property
     def is_needed(self) -> bool:
@@ -68,9 +68,9 @@ class Change:
 
 
 def wanted_checks(kinds: Iterable[GroupKind], profile: str = USUAL_PROFILE) -> tuple[Check, ...]:
-    """One check a kind. A kind that the profile lacks takes the rule that it has anyway."""
+    """Build one check per kind. A kind without this profile uses its only bundled rule."""
     if profile not in profiles():
-        raise UserError(f"there is no profile {profile}; choose one of {', '.join(profiles())}", where="--profile")
+        raise UserError(f"unknown profile {profile}; choose one of {', '.join(profiles())}", where="--profile")
     rules = {of: _rule(of, profile) for of in kinds}
     return tuple(Check(of, rule.script, rule.profile) for of, rule in rules.items())
 
@@ -82,32 +82,32 @@ def _rule(of: GroupKind, profile: str) -> Rule:
         case (only,):
             return profile_rules(only)[of]
         case ():
-            what = "Argo CD judges this kind by itself, and there is no script for it"
+            what = "Argo CD has a built-in health check for this kind, so argosy has no script for it"
             raise UserError(f"{what}; leave it out", where=f"--kinds {of}")
         case several:
             raise UserError(f"has no profile {profile}; choose one of {', '.join(several)}", where=f"--kinds {of}")
 
 
 def profile_with(of: GroupKind, script: str) -> str:
-    """The profile that a script is from, if it is ours."""
+    """Return the profile that a script is from, or "" if it is not a bundled script."""
     found = (name for name in profiles_of(of) if profile_rules(name)[of].script.strip() == script.strip())
     return next(found, "")
 
 
 def kind_in(entry: Any) -> GroupKind | None:
-    """None for what is no entry."""
+    """Return the kind of a health check entry, or None if the entry is malformed."""
     if not isinstance(entry, Mapping) or not isinstance(entry.get("kind"), str):
         return None
     return GroupKind(str(entry.get("group") or ""), entry["kind"])
 
 
 def scripts_of_entries(entries: Sequence[Any]) -> dict[GroupKind, str]:
-    # argo: of two entries for one kind the last one wins
+    # argo: if one kind has two entries, the last one wins
     return {of: str(entry.get("check") or "") for entry in entries if (of := kind_in(entry))}
 
 
 def scripts_of_data(data: Mapping[str, str]) -> dict[GroupKind, str]:
-    """The checks in argocd-cm that have a key of their own."""
+    """Read the checks in argocd-cm that use one key per kind."""
     found = {}
     for key, script in data.items():
         if key.startswith(KEY_PREFIX):
@@ -121,14 +121,14 @@ def changes(there: Mapping[GroupKind, str], wanted: Iterable[Check]) -> tuple[Ch
 
 
 def concerned(there: Iterable[GroupKind], wanted: Iterable[Check]) -> list[GroupKind]:
-    """What is there already of that which is asked for; of KServe, every kind counts."""
+    """List existing kinds that the request touches; if it touches a KServe kind, every KServe kind counts."""
     asked = {check.of for check in wanted}
     whole_groups = {of.group for of in asked} & {KSERVE}
     return [of for of in there if of in asked or of.group in whole_groups]
 
 
 def merged(entries: Sequence[Any], wanted: Iterable[Check]) -> list[Any]:
-    """Entries of others stay as and where they are; ours take the place they had, once; new ones stand at the end."""
+    """Merge checks into the list: foreign entries stay unchanged, ours are replaced in place, new ones are appended."""
     left = {check.of: check for check in wanted}
     ours = frozenset(left)
     result: list[Any] = []
@@ -142,5 +142,5 @@ def merged(entries: Sequence[Any], wanted: Iterable[Check]) -> list[Any]:
 
 
 def missing_from(data: Mapping[str, str], wanted: Iterable[Check]) -> list[Check]:
-    """The checks that argocd-cm does not hold, whole and as they are."""
+    """List the checks whose exact script is not in argocd-cm."""
     return [check for check in wanted if data.get(check.key) != check.script]

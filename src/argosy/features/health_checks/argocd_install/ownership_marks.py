@@ -1,6 +1,6 @@
-"""Which health checks setup brought, noted beside them: an entry of a list has no room for a label.
+"""Annotation that records which health checks `argosy setup` installed, because a list entry cannot have a label.
 
-In: the place of the checks. Out: patches of it. Never: counts a check as ours that was there before.
+In: the live ArgoCD resource or argocd-cm. Out: patches of it. Never: claims a check that existed before.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def marks(place: Place) -> list[str]:
 
 
 def with_marks(place: Place, wanted: Sequence[Check]) -> Manifest | None:
-    """The patch that brings the checks, and notes those that were not there; None where nothing changes."""
+    """Build the patch that adds the checks and records the new ones; None if nothing changes."""
     patch = place.patch(wanted)
     if patch is None:
         return None
@@ -34,8 +34,10 @@ def with_marks(place: Place, wanted: Sequence[Check]) -> Manifest | None:
 
 
 def without_marked(place: Place, wanted: Sequence[Check]) -> tuple[Manifest, list[GroupKind]] | None:
-    """The patch that takes away what setup brought, and the kinds; None where it brought nothing. A script that was
-    changed since is somebody else's."""
+    """Build the patch that removes the recorded checks, and list their kinds; None if none are recorded.
+
+    A script that was changed since then is kept.
+    """
     names = set(marks(place))
     if not names:
         return None

@@ -1,7 +1,7 @@
-"""The place where the health checks of one Argo CD are kept: read it, and write checks into it.
+"""The object that holds the health checks of one Argo CD (an ArgoCD resource or argocd-cm), and writes to it.
 
-In: an Installation and checks. Out: what is there, and whether something was written. Never: writes what is there
-already; writes over what somebody else changed meanwhile.
+In: an ArgoCDInstallation and checks. Out: the existing checks, and whether a patch was sent. Never: sends a patch
+without changes; overwrites a concurrent change.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ ATTEMPTS: Final = 5
 
 @dataclass(frozen=True)
 class Place:
-    """An ArgoCD resource, or a plain argocd-cm, as it was when it was read."""
+    """A snapshot of an ArgoCD resource, or of an argocd-cm without an operator."""
 
     installation: Installation
     live: Manifest
 
     @property
     def entries(self) -> Sequence[Any] | None:
-        """The list of an ArgoCD resource; None where it has none."""
+        """The health check list of an ArgoCD resource, or None if it is missing or empty."""
         spec = self.live.get("spec") or {}
         entries = spec.get(FIELD)
         return entries if isinstance(entries, list) and entries else None
 
     @property
     def data(self) -> Mapping[str, str]:
-        """Of a plain argocd-cm; of a resource, the keys that its operator copies over everything else."""
+        """Data of argocd-cm; for an ArgoCD resource, spec.extraConfig, which overrides all other settings."""
         if self.installation.is_operated:
             extra = (self.live.get("spec") or {}).get("extraConfig")
             return extra if isinstance(extra, dict) else {}
@@ -53,22 +53,22 @@ class Place:
 
     @property
     def scripts(self) -> dict[GroupKind, str]:
-        """The checks that are there, by kind."""
+        """The existing check scripts by kind."""
         if self.installation.is_operated:
             return scripts_of_entries(self.entries or ())
         return scripts_of_data(self.data)
 
     def overruled(self, wanted: Sequence[Check]) -> list[Check]:
-        """Those that cannot arrive: the operator writes another script of extraConfig over them."""
+        """List the checks that have no effect, because spec.extraConfig overrides them with another script."""
         if not self.installation.is_operated:
             return []
         return [check for check in wanted if self.data.get(check.key, check.script) != check.script]
 
     def patch(self, wanted: Sequence[Check]) -> Manifest | None:
-        """None where nothing would change."""
+        """Build the merge patch that adds the checks; None if nothing would change."""
         version = {"resourceVersion": self.live["metadata"]["resourceVersion"]}
         if self.installation.is_operated:
-            # argo: a patch replaces the list, so the whole of it is sent; the version guards what others add meanwhile
+            # argo: a merge patch replaces the list, so send all of it; resourceVersion detects concurrent changes
             entries = merged(self.entries or (), wanted)
             same = entries == list(self.entries or ())
             return None if same else {"metadata": version, "spec": {FIELD: entries}}
@@ -77,24 +77,24 @@ class Place:
 
 
 def flags_to(installation: Installation, kinds: Collection[GroupKind]) -> str:
-    """What leads a command to the same Argo CD and kinds again; nothing where that is what happens anyway."""
+    """Render the flags that select this Argo CD and these kinds again; empty if the defaults do."""
     where = f" --namespace {installation.namespace}" if installation.namespace not in (USUAL, PLAIN_NAMESPACE) else ""
     which = f" --name {installation.name}" if installation.is_operated and installation.name != USUAL else ""
     if set(kinds) in ({INFERENCE_SERVICE}, set(USUAL_KINDS)):
         return where + which
-    # a kind of the core may have the name of another's: a Service
+    # a core kind may share its name with a kind of another group, such as Service
     return f"{where}{which} --kinds {','.join(str(of) if of.group else f'core/{of.kind}' for of in kinds)}"
 
 
 async def read_place(cluster: ClusterReader, installation: Installation) -> Place:
     live = await cluster.get(installation.key)
     if live is None:
-        raise NotInstalled(f"{installation.key} was deleted just now; run the command again")
+        raise NotInstalled(f"{installation.key} was deleted in the meantime; run the command again")
     return Place(installation, live)
 
 
 async def write_checks(cluster: Cluster, place: Place, wanted: Sequence[Check]) -> bool:
-    """Whether there was something to write. What others write meanwhile is kept."""
+    """Write the checks and retry on conflicts; return False if they were already there."""
     for _ in range(ATTEMPTS):
         patch = place.patch(wanted)
         if patch is None:
@@ -104,5 +104,5 @@ async def write_checks(cluster: Cluster, place: Place, wanted: Sequence[Check]) 
             return True
         except Conflict:
             place = await read_place(cluster, place.installation)
-    what = f"was changed by others {ATTEMPTS} times in a row"
-    raise UserError(f"{what}; find out by whom, then run the command again", where=str(place.installation.key))
+    what = f"gave up after {ATTEMPTS} write conflicts"
+    raise UserError(f"{what}; find out who changes it, then run the command again", where=str(place.installation.key))

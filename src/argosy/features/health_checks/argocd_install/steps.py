@@ -1,7 +1,7 @@
-"""Bringing health checks into an Argo CD, in eight steps.
+"""The steps of `argosy health apply`: install health checks into an Argo CD and wait for them.
 
-In: a cluster and what is asked for. Out: what came of it, told step by step. Never: prints; touches a check that was
-not asked for; calls it done before argocd-cm holds every script whole.
+In: a cluster and a request. Out: an outcome, and a message for each step. Never: prints; changes a check that was
+not requested; reports success before argocd-cm holds every complete script.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from argosy.kube.controller.wait import until
 from argosy.kube.objects import Manifest, annotation
 
 QUESTION: Final = "Do you want to continue? (y/n)"
-AS_ARGO_CD: Final = "argocd"  # the profile that judges as Argo CD's own check does
-TRACKING: Final = "argocd.argoproj.io/tracking-id"  # argo: begins with the name of the application
+AS_ARGO_CD: Final = "argocd"  # the profile that equals Argo CD's built-in check
+TRACKING: Final = "argocd.argoproj.io/tracking-id"  # argo: starts with the application name
 TOUCH: Final = "kubectl.kubernetes.io/restartedAt"
 
 
@@ -53,8 +53,8 @@ class Request:
     name: str = ""
     is_forced: bool = False
     is_rehearsal: bool = False
-    timeout: float = 120.0  # until argocd-cm holds the checks
-    settle: float = 30.0  # until applications were judged anew
+    timeout: float = 120.0  # seconds until argocd-cm must hold the checks
+    settle: float = 30.0  # seconds until applications must be refreshed
 
 
 async def apply(cluster: Cluster, request: Request, tell: Tell, ask: Ask) -> Outcome:
@@ -88,12 +88,12 @@ async def _find(cluster: Cluster, request: Request, tell: Tell) -> Place:
     if installation.is_operated:
         _begin("ArgoCD CR", tell)
         tell("✓ ArgoCD CR found")
-        why = f"the operator writes {SETTINGS} anew from there, and drops what others put into it"
+        why = f"the operator generates {SETTINGS} from it and removes other keys"
         tell(f"  {installation.name} in namespace {installation.namespace}; checks go into its spec.{FIELD}: {why}")
     else:
         _begin(SETTINGS, tell)
         tell("✓ Argo CD without an operator found")
-        tell(f"  {SETTINGS} in namespace {installation.namespace} belongs to no ArgoCD CR, so checks go right into it")
+        tell(f"  no ArgoCD CR owns {SETTINGS} in namespace {installation.namespace}, so checks go directly into it")
     return place
 
 
@@ -103,7 +103,7 @@ def _begin(where: str, tell: Tell) -> None:
 
 
 def _state(place: Place, wanted: Sequence[Check], tell: Tell) -> bool:
-    """Whether such checks are there already."""
+    """Report the existing checks; return True if the request touches any of them."""
     tell("\nStep 2: Checking if health checks are already configured...")
     where = "ArgoCD CR" if place.installation.is_operated else SETTINGS
     of_kserve = {check.of.group for check in wanted} == {KSERVE}
@@ -116,20 +116,20 @@ def _state(place: Place, wanted: Sequence[Check], tell: Tell) -> bool:
         what = FIELD if place.installation.is_operated else SETTINGS
         missing = "KServe health checks" if of_kserve else "health checks for these kinds"
         tell(f"✓ {what} found, but no {missing} detected")
-        tell(f"  Will add {_counted(wanted)}, and keep the rest")
+        tell(f"  Will add {_counted(wanted)} and keep the others")
     for line in _warnings(place, wanted):
         tell(line)
     return bool(found)
 
 
 def _warnings(place: Place, wanted: Sequence[Check]) -> Iterator[str]:
-    """What may undo or hide the checks later."""
+    """Warn about settings that override the checks and about an Application that may revert them."""
     for check in place.overruled(wanted):
-        yield f"⚠ spec.extraConfig holds {check.key}, which wins over spec.{FIELD}; remove it there"
+        yield f"⚠ spec.extraConfig holds {check.key}, which overrides spec.{FIELD}; remove it there"
     if tracked := annotation(place.live, TRACKING).partition(":")[0]:
         form = "cr" if place.installation.is_operated else "configmap"
-        yield f"⚠ Application {tracked} keeps this object as it is in Git, and may undo what is not there"
-        yield f"  Put the checks there as well: argosy health export --as {form}"
+        yield f"⚠ Application {tracked} syncs this object from Git and may revert the checks"
+        yield f"  Add the checks to Git as well: argosy health export --as {form}"
 
 
 def _end_overruled(installation: Installation, overruled: Sequence[Check], tell: Tell) -> None:
@@ -145,7 +145,7 @@ def _counted(wanted: Sequence[Check]) -> str:
 def _may_continue(place: Place, request: Request, tell: Tell, ask: Ask) -> bool:
     _tell_changes(place, request.checks, tell)
     if request.is_forced:
-        tell("  Force detected (--force): going on without a question")
+        tell("  Force detected (--force): continuing without a prompt")
         return True
     if ask(QUESTION).strip() in ("y", "Y"):
         return True
@@ -159,11 +159,11 @@ def _tell_changes(place: Place, wanted: Sequence[Check], tell: Tell) -> None:
     asked = {check.of for check in wanted}
     for of in place.scripts:
         if of not in asked:
-            tell(f"  {key_text(*of)}: somebody else's, kept as it is")
+            tell(f"  {key_text(*of)}: not requested, kept unchanged")
 
 
 def _rehearse(place: Place, wanted: Sequence[Check], tell: Tell) -> None:
-    tell(f"\nDry run: what would change in {place.installation.key}")
+    tell(f"\nDry run: changes to {place.installation.key}")
     _tell_changes(place, wanted, tell)
     tell("Nothing was written" + ("." if place.patch(wanted) else ": it is already up to date."))
 
@@ -195,7 +195,7 @@ async def _propagated(cluster: Cluster, installation: Installation, request: Req
     tell("✗ Health check not found in ConfigMap. Manual verification needed.")
     data = (seen[0] or {}).get("data") or {}
     for check in missing_from(data, request.checks):
-        tell(f"  {check.key}: {'holds another script' if check.key in data else 'is not there'}")
+        tell(f"  {check.key}: {'holds another script' if check.key in data else 'not found'}")
     if installation.is_operated:
         for line in _advice(installation):
             tell(line)
@@ -206,7 +206,7 @@ def _advice(installation: Installation) -> list[str]:
     at = '"$(date +%Y-%m-%dT%H:%M:%S%z)"'
     name, namespace = installation.name, installation.namespace
     return [
-        "  The CR has the checks, so its operator has not acted. Look at it, then make it look again:",
+        "  The CR has the checks, but its operator has not reconciled it. Check the operator, then trigger it:",
         f"    kubectl get pods -n {USUAL}-operator",
         f"    kubectl annotate argocd {name} -n {namespace} --overwrite {TOUCH}={at}",
     ]
@@ -219,9 +219,9 @@ async def _refresh(cluster: Cluster, namespace: str, request: Request, tell: Tel
     for name in done.asked:
         tell(f"✓ {name}")
     for name in done.gone:
-        tell(f"  {name}: skipped, it is gone")
+        tell(f"  {name}: skipped, it was deleted")
     for name in done.forbidden:
-        tell(f"⚠ {name}: you may not change it, so it is judged anew only at its next turn")
+        tell(f"⚠ {name}: you are not allowed to refresh it; it is refreshed at its next reconciliation")
     if not (done.asked or done.gone or done.forbidden):
         why = "has such a resource" if found else f"is in namespace {namespace}, or you may not see them"
         tell(f"  No application {why}: nothing to refresh")
@@ -230,9 +230,9 @@ async def _refresh(cluster: Cluster, namespace: str, request: Request, tell: Tel
         return
     tell(f"\nStep 7: Waiting for health status to update (at most {request.settle:g} s)...")
     if await settle(cluster, namespace, done.asked, request.settle):
-        tell("✓ Argo CD has judged them anew")
+        tell("✓ Argo CD has refreshed them")
     else:
-        tell("⚠ Argo CD has not taken up every refresh yet; what follows may be old")
+        tell("⚠ Argo CD has not completed every refresh yet; the status below may be outdated")
 
 
 def _finish(installation: Installation, found: Sequence[Manifest], wanted: Sequence[Check], tell: Tell) -> None:
@@ -248,5 +248,5 @@ def _finish(installation: Installation, found: Sequence[Manifest], wanted: Seque
     tell(f"  Watch applications:  kubectl get applications.argoproj.io -n {installation.namespace} -w")
     for check in wanted:
         if check.of == INFERENCE_SERVICE and check.profile != AS_ARGO_CD:
-            why = "a newer Argo CD judges InferenceService by itself, and this check replaces that one"
+            why = "newer Argo CD versions have a built-in check for InferenceService, which this check replaces"
             tell(f"  Note: {why}; compare them: argosy health diff isvc --profile {check.profile}")

@@ -1,7 +1,7 @@
-"""Whether health checks are where they should be, and how the applications fare.
+"""Verification that health checks are installed in an Argo CD, with the status of its applications.
 
-In: a cluster, an Argo CD, kinds. Out: a Verification, and its sentences. Never: writes; takes the first lines of a
-text for the whole of it.
+In: a cluster, an Argo CD, kinds. Out: a verification and its messages. Never: writes; compares only the beginning of a
+script.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ APPLY: Final = "argosy health apply"
 
 @dataclass(frozen=True)
 class Service:
-    """An InferenceService."""
+    """The status of an InferenceService."""
 
     name: str
     url: str
@@ -45,24 +45,24 @@ class Verification:
     data: Mapping[str, str]  # of argocd-cm
     kinds: tuple[GroupKind, ...]
     applications: Sequence[Manifest] = ()
-    services: Mapping[str, Sequence[Service]] | None = None  # by namespace, of those that exist
+    services: Mapping[str, Sequence[Service]] | None = None  # by existing namespace
 
     @property
     def unset(self) -> list[GroupKind]:
-        """Kinds that nobody asked Argo CD to judge so."""
+        """Kinds without a configured health check."""
         return [of for of in self.kinds if of not in self.place.scripts]
 
     @property
     def unpropagated(self) -> list[GroupKind]:
-        """Kinds whose script did not reach argocd-cm whole."""
+        """Kinds whose exact script is not in argocd-cm."""
         scripts = self.place.scripts
         return [of for of in self.kinds if of in scripts and self.data.get(_key(of)) != scripts[of]]
 
     @cached_property
     def broken(self) -> dict[str, Finding]:
-        """What is wrong with scripts that are in force, by where they are: then Argo CD says Unknown of such objects.
+        """Errors of active scripts by location. Argo CD reports Unknown for objects of such a kind.
 
-        Of kinds that were not asked about, only what no Argo CD can read.
+        For kinds that were not requested, only syntax errors are listed.
         """
         asked = {key_text(*of) for of in self.kinds}
         found = {check.where: _first_error(check) for check in from_config_maps(self.data).checks
@@ -71,7 +71,7 @@ class Verification:
 
     @property
     def strays(self) -> list[str]:
-        """Keys in argocd-cm that the operator will remove, because the resource does not have them."""
+        """Keys in argocd-cm that the operator will remove, because the ArgoCD resource does not list them."""
         if not self.place.installation.is_operated:
             return []
         kept = {*self.place.data, *map(_key, self.place.scripts)}
@@ -79,7 +79,7 @@ class Verification:
 
     @property
     def doubled(self) -> list[GroupKind]:
-        """Kinds that the resource lists more than once."""
+        """Kinds that the ArgoCD resource lists more than once."""
         found = [of for entry in self.place.entries or () if (of := kind_in(entry))]
         return [of for of in dict.fromkeys(found) if found.count(of) > 1]
 
@@ -149,7 +149,7 @@ async def verify(cluster: ClusterReader, namespace: str, name: str, kinds: tuple
 
 
 async def _services(cluster: ClusterReader, found: Sequence[Manifest]) -> dict[str, list[Service]]:
-    """Of the usual environments that exist; of other destinations, those that have one."""
+    """List InferenceServices of the existing default environments and of other destinations that have one."""
     usual = [name for name in ENVIRONMENTS if await _exists(cluster, name)]
     destinations = ((each.get("spec") or {}).get("destination") or {} for each in found)
     others = [str(each.get("namespace") or "") for each in destinations]
@@ -162,7 +162,7 @@ async def _services(cluster: ClusterReader, found: Sequence[Manifest]) -> dict[s
 
 
 async def _exists(cluster: ClusterReader, namespace: str) -> bool:
-    """No, where one may not know: then there is nothing to show either."""
+    """Return False if access is forbidden: then the namespace has no visible objects either."""
     try:
         return await cluster.get(ResourceKey(*NAMESPACE, "", namespace)) is not None
     except Forbidden:
@@ -173,7 +173,7 @@ async def _services_in(cluster: ClusterReader, namespace: str) -> list[Service]:
     try:
         listing = await cluster.list(INFERENCE_SERVICE, namespace=namespace)
     except ClusterError as error:
-        if error.code in (403, 404):  # may not be seen, or KServe is not there
+        if error.code in (403, 404):  # forbidden, or KServe is not installed
             return []
         raise
     return [_service(each) for each in listing.items]
@@ -186,7 +186,7 @@ def _service(live: Manifest) -> Service:
 
 
 def told(found: Verification) -> Iterator[Said]:
-    """In the order of the steps; ends at the first that fails."""
+    """Yield the messages of the steps in order; stop after the first step that fails."""
     yield from banner("Verifying ArgoCD Health Check Configuration")
     yield from _configured(found)
     if found.unset:
@@ -219,7 +219,7 @@ def _configured(found: Verification) -> Iterator[str]:
         said = "NOT found" if of in found.unset else "found"
         yield f"{'✗' if of in found.unset else '✓'} {of.kind} health check {said} in {where}"
     for of in found.doubled:
-        yield f"⚠ {key_text(*of)} is listed more than once; the last one wins, and {APPLY} --force keeps one"
+        yield f"⚠ {key_text(*of)} is listed more than once; the last entry wins; {APPLY} --force keeps one"
     if found.unset:
         yield again
 
@@ -231,9 +231,9 @@ def _propagated(found: Verification) -> Iterator[str]:
     else:
         yield "⚠ Health check not yet in ConfigMap"
         for of in found.unpropagated:
-            there = "holds another script" if _key(of) in found.data else "is not there"
-            wins = "; spec.extraConfig holds this key and wins" if _key(of) in found.place.data else ""
-            yield f"  {_key(of)} {there}{wins}"
+            there = "holds another script" if _key(of) in found.data else "not found"
+            wins = "; spec.extraConfig overrides this key" if _key(of) in found.place.data else ""
+            yield f"  {_key(of)}: {there}{wins}"
         overruled = [of for of in found.unpropagated if _key(of) in found.place.data]
         if overruled:
             yield f"  Remove it from spec.extraConfig of ArgoCD {found.place.installation.name}, then run this again"
@@ -246,8 +246,8 @@ def _propagated(found: Verification) -> Iterator[str]:
 
 def _broken(found: Verification) -> Iterator[str]:
     for where, error in found.broken.items():
-        yield f"✗ {where} in {SETTINGS} does not work, {_sentence(error)}"
-    yield "  Argo CD says Unknown of what it should judge by that"
+        yield f"✗ {where} in {SETTINGS} fails: {_sentence(error)}"
+    yield "  Argo CD reports health Unknown for objects that use it"
     ours = [of for of in found.kinds if _key(of) in found.broken]
     if ours:
         yield f"  Correct it there, or replace it: {APPLY} --force{flags_to(found.place.installation, ours)}"

@@ -54,7 +54,7 @@ async def test_a_check_of_another_kind_alone_is_asked_about_and_kept_on_no(opera
     outcome, talk, kinds = await run(operated, [CLAIMS])
     assert (outcome, talk.questions, kinds) == (Outcome.ABORTED, [QUESTION], ["PersistentVolumeClaim"])
     assert "✓ resourceHealthChecks found, but no KServe health checks detected" in talk.lines
-    assert "  PersistentVolumeClaim: somebody else's, kept as it is" in talk.lines
+    assert "  PersistentVolumeClaim: not requested, kept unchanged" in talk.lines
 
 
 async def test_a_check_of_another_kind_stays_and_ours_are_added_on_yes(operated: EmbeddedCluster) -> None:

@@ -58,12 +58,12 @@ def test_a_kind_with_one_profile_only_takes_that_one() -> None:
 
 
 def test_a_kind_that_argo_cd_judges_by_itself_is_refused() -> None:
-    with pytest.raises(UserError, match=r"Deployment\.apps: Argo CD judges this kind by itself"):
+    with pytest.raises(UserError, match=r"Deployment\.apps: Argo CD has a built-in health check for this kind"):
         wanted_checks([GroupKind("apps", "Deployment")])
 
 
 def test_a_profile_that_does_not_exist_is_refused_with_those_that_do() -> None:
-    with pytest.raises(UserError, match=r"no profile strickt; choose one of .*strict"):
+    with pytest.raises(UserError, match=r"unknown profile strickt; choose one of .*strict"):
         wanted_checks(USUAL_KINDS, "strickt")
 
 

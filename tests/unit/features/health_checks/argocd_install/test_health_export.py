@@ -51,8 +51,8 @@ def test_the_ready_made_files_that_the_charts_need_are_the_linked_ones() -> None
 def test_the_resource_says_that_applying_it_replaces_the_list_and_what_merges() -> None:
     head = exported("cr", wanted_checks(USUAL_KINDS)).partition("apiVersion:")[0]
     assert all(line.startswith("#") for line in head.splitlines())
-    assert "replaces the whole list resourceHealthChecks" in head
-    assert "`argosy health apply` merges instead" in head
+    assert "replaces the whole resourceHealthChecks list" in head
+    assert "`argosy health apply` merges the list" in head
 
 
 def test_the_resource_holds_the_checks_and_nothing_else() -> None:

@@ -83,7 +83,7 @@ class Busy:
 
 async def test_a_resource_that_never_stands_still_is_named(operated: Cluster) -> None:
     await operated.create(argocd())
-    with pytest.raises(UserError, match="ArgoCD/default/mine: was changed by others 5 times"):
+    with pytest.raises(UserError, match="ArgoCD/default/mine: gave up after 5 write conflicts"):
         await write_checks(Busy(operated), await read_place(operated, HERE), WANTED)
     assert await entries(operated) is None
 
@@ -193,7 +193,7 @@ async def test_extra_config_that_wins_over_the_list_is_named() -> None:
     model = WANTED[0]
     found = verification({model.key: "x"}, model.entry, extraConfig={model.key: "x"})
     lines = [str(said) for said in told(found)]
-    assert f"  {model.key} holds another script; spec.extraConfig holds this key and wins" in lines
+    assert f"  {model.key}: holds another script; spec.extraConfig overrides this key" in lines
     assert "  Remove it from spec.extraConfig of ArgoCD mine, then run this again" in lines
     assert not any("Wait 10 seconds" in line for line in lines), "no operator will change that"
 
@@ -201,7 +201,7 @@ async def test_extra_config_that_wins_over_the_list_is_named() -> None:
 async def test_a_kind_that_is_listed_twice_is_told() -> None:
     model = WANTED[0]
     found = verification(KEYS, model.entry, model.entry)
-    assert any("is listed more than once; the last one wins" in str(said) for said in told(found))
+    assert any("is listed more than once; the last entry wins" in str(said) for said in told(found))
 
 
 async def test_a_check_that_does_not_compile_is_not_verified_and_its_line_is_told() -> None:
@@ -210,7 +210,7 @@ async def test_a_check_that_does_not_compile_is_not_verified_and_its_line_is_tol
     found = verification({model.key: script}, {**model.entry, "check": script})
     lines = [str(said) for said in told(found)]
     assert not found.is_well and found.unpropagated == []
-    assert any(line.startswith(f"✗ {model.key} in argocd-cm does not work, line 2: does not parse") for line in lines)
+    assert any(line.startswith(f"✗ {model.key} in argocd-cm fails: line 2: does not parse") for line in lines)
     assert "Verification Complete" not in lines
     assert "line 2" in found.as_data()["checks"][0]["error"]
 
