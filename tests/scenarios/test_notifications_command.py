@@ -101,12 +101,12 @@ def test_what_nobody_would_hear_of_is_said_to_be_so(home: Path) -> None:
         data = typed(running, "notifications", "test", "on-deployed", "wine", "-o", "json")
         assert [each["to"] for each in json.loads(data.stdout)["messages"]] == [""]
         absent = typed(running, "notifications", "test", "on-health-degraded", "wine")
-        assert absent.returncode == 2 and "there is no service absent" in absent.stderr
+        assert absent.returncode == 2 and "service absent not found" in absent.stderr
         named = typed(running, "notifications", "test", "on-health-degraded", "wine", "--to", "slack:later")
         assert named.returncode == 0 and "to slack:later" in named.stdout
         wrong = typed(running, "notifications", "test", "broken", "wine")
         assert wrong.returncode == 2 and "trigger.broken: unexpected end of the expression" in wrong.stderr
-        assert "there is no trigger" not in wrong.stderr
+        assert "not found" not in wrong.stderr
         assert "trigger.broken" not in typed(running, "notifications", "history").stderr
 
 

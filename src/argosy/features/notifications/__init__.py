@@ -1,1 +1,1 @@
-"""Notifications in Argo CD's own configuration, about Applications and about notebooks."""
+"""Notifications about Applications and notebooks, configured as in Argo CD."""

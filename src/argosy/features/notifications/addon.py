@@ -1,7 +1,7 @@
-"""Notifications in Argo CD's own configuration, about Applications and about notebooks.
+"""Add-on with the notification controllers for Applications and NotebookValidationJobs.
 
-In: a variant's name: the namespace of the installation's settings, or none for the usual ones. Out: an AddOn.
-Never: sends what was sent.
+In: a variant: the namespace of the settings, or empty for the default namespaces. Out: an AddOn.
+Never: sends a message twice.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def make(variant: str) -> AddOn:
     pools: list[Pool] = []
 
     def pool() -> Pool:
-        """Made when first needed: an installation without subscriptions needs no worker."""
+        """Create the pool on first use, because an installation without subscriptions needs no worker."""
         if not pools:
             pools.append(Pool(workers=2))
         return pools[0]
@@ -41,7 +41,7 @@ def make(variant: str) -> AddOn:
     loader, commits = Loader(variant), Commits()
     return AddOn(
         "notifications",
-        about="sends messages about Applications and notebooks, as argocd-notifications-cm says",
+        about="sends notifications about Applications and notebooks, as configured in argocd-notifications-cm",
         controllers=[Notifier(each, pool, loader, commits) for each in (names.APPLICATION, names.JOB)],
         definitions=[definition("applications.argoproj.io")],
         beside=beside,

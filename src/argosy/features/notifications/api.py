@@ -1,7 +1,7 @@
-"""Names of what an installation can tell, and to whom.
+"""API that lists the notification services, templates and triggers of an installation.
 
-In: a request. Out: names of services, templates and triggers, in Argo CD's shape. Never: what is in one: services hold
-secrets.
+In: a request. Out: names of services, templates and triggers, in Argo CD's shape. Never: returns their content, because
+services contain secrets.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SETTINGS: Final = "argocd-notifications-cm"
 
 
 async def named(asked: Asked, prefix: str) -> Json:
-    """argo: a service may have a name of its own after its type."""
+    """List the names below a key prefix. argo: a service may have its own name after its type."""
     found = asked.site.lookout.cache.get(ResourceKey("", "ConfigMap", asked.site.desk.control, SETTINGS))
     keys = [str(key) for key in mapping((found or {}).get("data")) if str(key).startswith(f"{prefix}.")]
     names = [key.removeprefix(f"{prefix}.") for key in keys]
@@ -33,7 +33,7 @@ async def named(asked: Asked, prefix: str) -> Json:
 def _route(word: str, prefix: str, operation: str) -> Route:
     return Route(
         "GET", f"/api/v1/notifications/{word}", SignedIn(), partial(named, prefix=prefix),
-        f"Names of {word} of notifications.", query=ARGO_PAGING,
+        f"List the names of notification {word}.", query=ARGO_PAGING,
         gives=schema.fields(items=schema.many(schema.fields(name=schema.TEXT))),
         tag="notifications", operation=f"NotificationService_{operation}",
     )  # fmt: skip

@@ -1,7 +1,7 @@
-"""Configuration for an Argo CD that has a notifications controller of its own.
+"""Export of notification settings for an Argo CD with its own notifications controller.
 
-In: a namespace, recipients. Out: a ConfigMap, or the resource that an operator makes one of. Never: what such a
-controller cannot know: jobs, and who changed a field.
+In: a namespace, recipients. Out: a ConfigMap, or a NotificationsConfiguration for the operator. Never: uses data that
+this controller does not have: jobs, and the field manager of a change.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from argosy.kube.objects import Manifest, dump
 
 NOTEBOOKS: Final = ("notebook-validation-failed", "notebook-validation-succeeded")
 DRIFT: Final = "on-drift"
-CR_NAME: Final = "default-notifications-configuration"  # argo: the one that the operator reads
+CR_NAME: Final = "default-notifications-configuration"  # argo: the name that the operator reads
 DRIFT_TRIGGER: Final = """\
-- description: What lives differs though Git did not change.
+- description: The live state drifted from Git; Git did not change.
   send: [app-drift]
   when: app.status.sync.status == 'OutOfSync' and app.status.operationState != nil
     and app.status.operationState.phase == 'Succeeded' and app.status.operationState.syncResult != nil
@@ -57,6 +57,8 @@ def exported(namespace: str, recipients: Sequence[str] = (), *, is_operated: boo
 def _subscriptions(recipients: Sequence[str]) -> str:
     for each in recipients:
         if not each.partition(":")[0].strip():
-            raise UserError(f"{each!r} names no service; write SERVICE:RECIPIENT, such as slack:deliveries")
+            raise UserError(
+                f"invalid recipient {each!r}: no service; write SERVICE:RECIPIENT, such as slack:deliveries"
+            )
     entry = {"recipients": list(recipients), "triggers": [*NOTEBOOKS, DRIFT]}
     return dump([entry])

@@ -1,4 +1,4 @@
-"""`argosy notifications triggers|templates|test|history`: what is told to whom, tried before it is needed."""
+"""`argosy notifications triggers|templates|test|history`: list and test notifications, and show their history."""
 
 from __future__ import annotations
 
@@ -34,28 +34,30 @@ See also: docs/reference/notifications.md
 def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "notifications",
-        help="list, try and trace notifications",
-        description="Messages about Applications and notebooks, as argocd-notifications-cm says.",
+        help="list and test notifications, and show their history",
+        description="Notifications about Applications and notebooks, as configured in argocd-notifications-cm.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parts = parser.add_subparsers(dest="part", metavar="triggers|templates|test|history", required=True)
-    _add(parts, "triggers", "list triggers, and what each sends", _triggers, ["triggers", "triggers -o json"])
+    _add(parts, "triggers", "list triggers and their templates", _triggers, ["triggers", "triggers -o json"])
     shown = ["templates", "templates app-drift"]
     templates = _add(parts, "templates", "list templates, or show one", _templates, shown)
     templates.add_argument("name", nargs="?", default="", metavar="NAME", help="the template to show")
     shown = ["test on-drift dev-qwen", "test on-deployed dev-qwen --to chat: --send"]
-    testing = _add(parts, "test", "show what a trigger makes of an object, and who would hear of it", _test, shown)
-    testing.add_argument("trigger", metavar="TRIGGER", help="the trigger to try")
-    about = "the Application, as NAME or NAMESPACE/NAME; a NotebookValidationJob for triggers about those"
+    testing = _add(parts, "test", "evaluate a trigger for an object, and show messages and recipients", _test, shown)
+    testing.add_argument("trigger", metavar="TRIGGER", help="the trigger to test")
+    about = "the Application as NAME or NAMESPACE/NAME; a NotebookValidationJob if the trigger is about jobs"
     testing.add_argument("name", metavar="NAME", help=about)
-    about = "for whom; repeatable (default: those who have subscribed)"
+    about = "the recipient; repeatable (default: the subscribers)"
     testing.add_argument("--to", action="append", default=[], metavar="SERVICE:RECIPIENT", help=about)
-    testing.add_argument("--send", action="store_true", help="really send it to --to, whether or not it is due")
+    testing.add_argument("--send", action="store_true", help="send the message to --to, even if the condition is false")
     shown = ["history", "history dev-qwen"]
-    past = _add(parts, "history", "list what was sent, delayed, refused or unclear", _history, shown)
-    past.add_argument("name", nargs="?", default="", metavar="NAME", help="only about this object")
-    past.add_argument("-n", "--namespace", default="", metavar="NS", help="only there (default: all namespaces)")
+    past = _add(parts, "history", "list messages that were sent, delayed, failed or are unclear", _history, shown)
+    past.add_argument("name", nargs="?", default="", metavar="NAME", help="only messages about this object")
+    past.add_argument(
+        "-n", "--namespace", default="", metavar="NS", help="only this namespace (default: all namespaces)"
+    )
 
 
 def _add(
@@ -63,7 +65,7 @@ def _add(
 ) -> argparse.ArgumentParser:
     parser = described(parts, name, about, [f"notifications {each}" for each in shown])
     if name != "history":
-        about = "settings to use instead of the cluster's: ConfigMap and Secret; repeatable"
+        about = "file with settings to use instead of the cluster's: ConfigMap and Secret; repeatable"
         parser.add_argument("-f", "--filename", type=Path, action="append", default=[], metavar="FILE", help=about)
     forms = ["text", "json", "yaml"]
     parser.add_argument("-o", "--output", choices=forms, default="text", help="text, json or yaml")
@@ -113,7 +115,7 @@ async def _templates(desk: NotificationDesk, chosen: argparse.Namespace) -> int:
     if chosen.name:
         if chosen.name not in desk.settings.templates:
             known = ", ".join(sorted(desk.settings.templates))
-            raise UserError(f"there is no template {chosen.name}; choose among: {known}")
+            raise UserError(f"template {chosen.name} not found; choose one of: {known}")
         print_data(dict(desk.settings.templates[chosen.name]), "json" if chosen.output == "json" else "yaml")
         return 0
     items: list[dict[str, Any]] = [
@@ -125,7 +127,7 @@ async def _templates(desk: NotificationDesk, chosen: argparse.Namespace) -> int:
 
 async def _test(desk: NotificationDesk, chosen: argparse.Namespace) -> int:
     if chosen.send and not chosen.to:
-        raise UserError("--send needs to know to whom; add --to SERVICE:RECIPIENT")
+        raise UserError("--send needs a recipient; add --to SERVICE:RECIPIENT")
     manifest = await desk.find(chosen.trigger, chosen.name)
     trial = await desk.trial(chosen.trigger, manifest, chosen.to, sends=chosen.send)
     if chosen.output != "text":
@@ -134,10 +136,10 @@ async def _test(desk: NotificationDesk, chosen: argparse.Namespace) -> int:
         print("\n".join(_lines(trial)))
         if not any(each.destination.service for each in trial.messages):
             how = f"annotate {chosen.name} with notifications.argoproj.io/subscribe.{chosen.trigger}.SERVICE"
-            talk(f"argosy: nobody has subscribed to {chosen.trigger}, so nothing is sent; {how}, or use --to")
+            talk(f"argosy: {chosen.trigger} has no subscribers, so nothing is sent; {how}, or use --to")
     faults = [each.fault for each in trial.messages if each.fault]
     if faults:
-        say(f"{chosen.trigger} cannot be told", faults, "correct that, and try again")
+        say(f"cannot send {chosen.trigger}", faults, "fix the errors, then run the command again")
         return CANNOT
     return 0 if chosen.send or any(each.holds for each in trial.judged) else NO
 
@@ -173,7 +175,7 @@ def _lines(trial: Trial) -> list[str]:
 
 
 def _to(message: Message) -> str:
-    """Empty where nobody has subscribed."""
+    """Render the destination; empty if there is no subscriber."""
     service, recipient = message.destination
     return f"{service}:{recipient}" if service else ""
 
@@ -204,5 +206,5 @@ async def _history(desk: NotificationDesk, chosen: argparse.Namespace) -> int:
     ]
     _print(items, ("AT", "WHAT", "ABOUT", "TRIGGER", "TO", "MESSAGE"), chosen)
     if not items and chosen.output == "text":
-        talk("nothing was sent; subscribe an Application, as docs/reference/notifications.md says")
+        talk("no notifications found; docs/reference/notifications.md explains how to subscribe an Application")
     return 0

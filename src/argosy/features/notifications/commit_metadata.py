@@ -1,7 +1,7 @@
-"""What is known of the commits that an Application speaks of, for templates that ask.
+"""Commit metadata for templates that call GetCommitMetadata.
 
-In: an Application, texts that may ask. Out: commits by revision. Never: asks a repository unless a text does; raises
-where one cannot be had: then the text says that nothing is known.
+In: an Application, conditions and templates. Out: commit metadata by revision. Never: contacts a repository unless a
+template needs it; raises if a repository is unavailable (the template then renders without metadata).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 class Commits:
-    """`folder` has mirrors, which an engine beside it fills as well."""
+    """Reads commits from Git mirrors. `folder` holds the mirrors, which the GitOps engine may share."""
 
     def __init__(self) -> None:
         self.folder: Path | None = None
@@ -57,7 +57,7 @@ class Commits:
                 finally:
                     repositories.close()
         except (ArgosyError, TimeoutError) as error:
-            log.info("commits of %s cannot be told: %s", manifest["metadata"]["name"], error)
+            log.info("cannot read commit metadata: app=%s error=%s", manifest["metadata"]["name"], error)
         return found
 
     async def _opened(self, control: str, cluster: ClusterReader) -> Repositories:
@@ -70,7 +70,7 @@ class Commits:
         return Repositories(self.make_folder(), read_settings(own), read_credentials(secrets.items), trust)
 
     def make_folder(self) -> Path:
-        """Make the folder of the mirrors, unless there is one."""
+        """Return the folder of the mirrors, and create a temporary one if none is set."""
         if self.folder is not None:
             return self.folder / "mirrors"
         if self._own is None:

@@ -1,7 +1,7 @@
-"""Sends what is due for an object, each message once.
+"""Notification controller: sends the due messages of an object, each one at most once.
 
-In: the key of an Application or a NotebookValidationJob. Out: messages, and annotations that say which. Never: sends
-before the claim is written; sends again what may have been sent.
+In: the key of an Application or a NotebookValidationJob. Out: messages, and annotations that record them. Never: sends
+before the claim is written; resends a message that may have been sent.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
 log = logging.getLogger(__name__)
-LOOK_AGAIN: Final = 30.0  # seconds, where a condition asks for the time
-STRANGE: Final = 60.0  # seconds after which what another process was sending is not on its way any more
+LOOK_AGAIN: Final = 30.0  # seconds until a condition that uses time.Now is evaluated again
+STRANGE: Final = 60.0  # seconds after which a claim of another process is abandoned
 MOST_GIVEN_UP: Final = 10_000
 
 
@@ -43,12 +43,12 @@ MOST_GIVEN_UP: Final = 10_000
 class Due:
     judged: Judged
     destination: Destination
-    state: str  # its key there
+    state: str  # key in the state annotation
 
 
 @dataclass
 class Round:
-    """One object's turn: what is known of it, and what is still to be written."""
+    """State of one reconciliation of one object, including changes that are not written yet."""
 
     manifest: Manifest
     settings: Settings
@@ -58,7 +58,7 @@ class Round:
     commits: dict[str, Any] = field(default_factory=dict)
     state: dict[str, int] = field(default_factory=dict)
     pending: dict[str, dict[str, Any]] = field(default_factory=dict)
-    waits: list[float] = field(default_factory=list)  # seconds after which there is something to do again
+    waits: list[float] = field(default_factory=list)  # seconds until the object must be reconciled again
 
     def is_written(self) -> bool:
         return read_state(self.manifest) == self.state and read_pending(self.manifest) == self.pending
@@ -70,8 +70,10 @@ class Notifier:
         self._pool, self._loader = pool, loader
         self._me = secrets.token_hex(8)
         self._given_up: dict[tuple[ResourceKey, str], Versions] = {}
-        self._ended: dict[tuple[ResourceKey, str], bool] = {}  # what this process sent, and whether it was taken
-        # Each as long as somebody has it or waits for it.
+        self._ended: dict[
+            tuple[ResourceKey, str], bool
+        ] = {}  # messages of this process, and whether they were accepted
+        # A lock lives as long as a task holds it or waits for it.
         self._turns: WeakValueDictionary[ResourceKey, asyncio.Lock] = WeakValueDictionary()
         self._patience = Patience()
 
@@ -90,15 +92,15 @@ class Notifier:
     async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
         if key.group_kind == self.kind:
             return await self._notify(key, context)
-        for each in sorted(context.cache.keys(self.kind)):  # new settings concern all of them
+        for each in sorted(context.cache.keys(self.kind)):  # new settings affect every object
             try:
                 await self._notify(each, context)
             except ArgosyError as error:
-                log.info("%s: %s", each, error)
+                log.info("cannot send notifications: object=%s error=%s", each, error)
         return None
 
     async def _notify(self, key: ResourceKey, context: Context) -> Requeue | None:
-        """One turn at a time: new settings wake all objects, whoever is at work on one of them."""
+        """Reconcile one object under its lock, because a settings change also reconciles every object."""
         async with self._turns.setdefault(key, asyncio.Lock()):
             return await self._turn(key, context)
 
@@ -129,7 +131,7 @@ class Notifier:
         }
 
     async def _settle_strangers(self, turn: Round, context: Context) -> None:
-        """What another process had begun to send: nobody knows whether it arrived, so it is told and not sent again."""
+        """Report abandoned claims of other processes as unclear, because their messages may have been sent."""
         for key, each in list(turn.pending.items()):
             age = turn.now.timestamp() - float(each.get("since") or 0)
             ended = self._ended.get((key_of(turn.manifest), key))
@@ -137,11 +139,11 @@ class Notifier:
                 turn.waits.append(STRANGE - age)
                 continue
             del turn.pending[key]
-            if ended is not None:  # of this process, and only its last word could not be written
+            if ended is not None:  # sent by this process, but the result could not be written
                 if not ended:
                     turn.state.pop(key, None)
                 continue
-            what = "it was being sent when that process ended; it is not sent again, see there whether it arrived"
+            what = "the sending process stopped before it finished; not sent again, check whether the message arrived"
             where = (str(each.get("trigger")), str(each.get("to")))
             await tell(context.cluster, turn.manifest, names.UNCLEAR, *where, what, turn.now)
 
@@ -154,13 +156,14 @@ class Notifier:
         judged = await judge_all(self._pool(), *asked, turn.commits)
         for each in judged:
             if each.fault:
-                log.info("%s: trigger %s: %s", key_of(turn.manifest), each.trigger, turn.settings.masked(each.fault))
+                fault = turn.settings.masked(each.fault)
+                log.info("trigger failed: object=%s trigger=%s error=%s", key_of(turn.manifest), each.trigger, fault)
             for destination in wanted[each.trigger]:
                 await self._consider(turn, each, destination, context)
 
     async def _consider(self, turn: Round, judged: Judged, destination: Destination, context: Context) -> None:
         if not judged.holds:
-            # What is due once in a transition is due again after it; what has its own mark stays done.
+            # Without oncePer, the next transition sends again; with oncePer, the recorded message stays sent.
             turn.state.pop(state_key(judged.trigger, judged.place, judged.condition.when, "", destination), None)
             return
         key = state_key(judged.trigger, judged.place, judged.condition.when, judged.once_per, destination)
@@ -184,7 +187,7 @@ class Notifier:
         turn.state[due.state] = int(turn.now.timestamp())
         turn.pending[due.state] = {"by": self._me, "since": turn.now.timestamp(), "trigger": trigger, "to": to}
         self._ended.pop((key_of(turn.manifest), due.state), None)
-        await self._write(turn, context)  # raises Conflict where it has changed meanwhile: then nothing was sent
+        await self._write(turn, context)  # raises Conflict if the object changed: then nothing was sent
         try:
             await asyncio.to_thread(deliver, delivery)
             self._end(turn, due, is_taken=True)
@@ -210,7 +213,7 @@ class Notifier:
         service = turn.settings.services.get(due.destination.service)
         if service is None:
             which = due.destination.service
-            raise UserError(f"there is no service {which}; add service.<type>.{which} to {names.SETTINGS}")
+            raise UserError(f"service {which} not found; add service.<type>.{which} to {names.SETTINGS}")
         sent = due.judged.condition.send
         said = await compose(
             self._pool(), turn.manifest, sent, turn.settings, due.destination, turn.drift, turn.now, turn.commits
@@ -231,16 +234,16 @@ class Notifier:
             turn.state.pop(due.state, None)
 
     async def _put_off(self, turn: Round, due: Due, to: str, error: ArgosyError, context: Context) -> None:
-        """Each try is told: it is the only trace of a receiver that has been away for long."""
+        """Schedule a retry and record each attempt, the only trace of a receiver that is down for long."""
         asked = (key_of(turn.manifest), due.destination, turn.versions, context.clock.monotonic())
         failures, wait = self._patience.failed(*asked)
         turn.waits.append(wait)
         times = "the first time" if failures == 1 else f"{failures} times in a row"
-        why = turn.settings.masked(f"{error}; not taken {times}, again in {wait:.0f} s")
+        why = turn.settings.masked(f"{error}; failed {times}, again in {wait:.0f} s")
         await tell(context.cluster, turn.manifest, names.DELAYED, due.judged.trigger, to, why, turn.now)
 
     async def _give_up(self, turn: Round, due: Due, to: str, error: ArgosyError, context: Context) -> None:
-        """Until the settings change: whoever must correct something is told once."""
+        """Record the failure once, and do not send again until the settings change."""
         if len(self._given_up) > MOST_GIVEN_UP:
             self._given_up.clear()
         self._given_up[key_of(turn.manifest), due.state] = turn.versions
@@ -248,13 +251,13 @@ class Notifier:
         await tell(context.cluster, turn.manifest, names.FAILED, due.judged.trigger, to, why, turn.now)
 
     async def _write(self, turn: Round, context: Context) -> None:
-        """Only over what was read: whoever changed it meanwhile may have sent the same."""
+        """Write the annotations with resourceVersion, because a concurrent writer may have sent the same message."""
         version = turn.manifest["metadata"].get("resourceVersion")
         patch = {"metadata": {"annotations": annotations_for(turn.state, turn.pending), "resourceVersion": version}}
         turn.manifest = await context.cluster.patch(key_of(turn.manifest), patch, manager=names.COMPONENT)
 
     async def _conclude(self, turn: Round, context: Context) -> None:
-        """Write the last word, after others where that may be. A claim follows nobody: it is judged anew."""
+        """Write the result, and rebase it on unrelated concurrent changes. A new claim is never rebased."""
         for _ in range(4):
             try:
                 return await self._write(turn, context)
@@ -264,10 +267,10 @@ class Notifier:
         return await self._write(turn, context)
 
     async def _follow(self, turn: Round, context: Context) -> bool:
-        """Whether others only changed what is not about messages: then the same can be written over it.
+        """Reload the object; return True if others did not change its notification annotations.
 
-        Only a claim of this process keeps them from it. Without one, another may have sent the same and have forgotten
-        it again, since the object is well meanwhile: then it is judged anew.
+        A claim of this process keeps others from sending. Without a claim, another process may have sent the same
+        message and removed its record after the object recovered, so the object must be evaluated again.
         """
         if all(each.get("by") != self._me for each in read_pending(turn.manifest).values()):
             return False
@@ -281,7 +284,7 @@ class Notifier:
 
 
 def _transition(turn: Round, due: Due) -> str:
-    """What tells one time from the next, where a trigger has no mark of its own."""
+    """Return the value that distinguishes one occurrence of a trigger from the next."""
     return due.judged.once_per or str(turn.manifest["metadata"].get("resourceVersion") or "")
 
 

@@ -1,6 +1,6 @@
-"""Triggers and templates that ship.
+"""Bundled triggers and templates.
 
-In: nothing. Out: entries as argocd-notifications-cm has them. Never: a service or a recipient: those are the user's.
+In: nothing. Out: entries in the format of argocd-notifications-cm. Never: contains a service or a recipient.
 """
 
 from __future__ import annotations

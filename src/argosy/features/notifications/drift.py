@@ -1,7 +1,7 @@
-"""What lives otherwise than Git asks, though Git did not change: which object, which field, and who set it.
+"""Drift of live objects from Git while Git did not change: object, field and field manager.
 
-In: an Application, live manifests. Out: plain data for expressions and templates, or None. Never: a value of a field:
-some are secrets, and who is told is not always who may know.
+In: an Application, live manifests. Out: plain data for expressions and templates, or None. Never: includes a field
+value, which may be secret.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ABSENT: Final = object()
 
 
 def drifted(app: Manifest) -> list[ResourceKey]:
-    """The keys that are out of sync though Git asks for the same as when it was last synced; none: no drift."""
+    """List the keys that are OutOfSync although the source equals the last synced one; empty if nothing drifted."""
     status = _map(app.get("status"))
     sync, history = _map(status.get("sync")), status.get("history")
     last = _map(history[-1]) if isinstance(history, list) and history else {}
@@ -42,7 +42,7 @@ def drifted(app: Manifest) -> list[ResourceKey]:
 
 
 def _is_busy(app: Manifest) -> bool:
-    """While a sync is on its way, and until it was compared again, what differs is what the sync is about."""
+    """Return True during a sync and until the next comparison; differences then belong to the sync."""
     status = _map(app.get("status"))
     state = _map(status.get("operationState"))
     is_compared = str(status.get("reconciledAt") or "~") >= str(state.get("finishedAt") or "")
@@ -59,7 +59,7 @@ def _is_same_source(app: Manifest, sync: Mapping[str, Any], last: Mapping[str, A
 
 def drift_of(app: Manifest, live: Mapping[ResourceKey, Manifest | None]) -> dict[str, Any] | None:
     since = str(_map((_map(app.get("status")).get("history") or [{}])[-1]).get("deployedAt") or "")
-    # What differs without a trace may be what a sync has just put right, and only the status does not know it yet.
+    # An object without drifted fields may have been fixed by a sync that the status does not show yet.
     objects = [found for key, each in live.items() if (found := _object(key, each, since)) is not None]
     if not objects:
         return None
@@ -70,7 +70,7 @@ def drift_of(app: Manifest, live: Mapping[ResourceKey, Manifest | None]) -> dict
 def _object(key: ResourceKey, manifest: Manifest | None, since: str) -> dict[str, Any] | None:
     named = {"group": key.group, "kind": key.kind, "namespace": key.namespace, "name": key.name}
     if manifest is None:
-        return {**named, "fields": [], "why": "it is gone"}
+        return {**named, "fields": [], "why": "it was deleted"}
     fields = sorted(_fields(manifest, since), key=lambda each: str(each["path"]))[:MOST_FIELDS]
     return {**named, "fields": fields, "why": ""} if fields else None
 
@@ -96,10 +96,8 @@ def _others(manifest: Manifest) -> list[Manager]:
         return []
 
 
-def _is_drift(
-    path: tuple[str, ...], applied: Manifest | None, live: Manifest, manager: Manager, since: str
-) -> bool:
-    """By what was applied last where that is known; else whatever others wrote after the last sync."""
+def _is_drift(path: tuple[str, ...], applied: Manifest | None, live: Manifest, manager: Manager, since: str) -> bool:
+    """Compare with the last applied manifest; if it is unknown, report fields that others wrote after the last sync."""
     if applied is None:
         return bool(since) and manager.time > since and path[:1] != ("f:status",)
     wanted, found = _at(applied, path), _at(live, path)
@@ -133,12 +131,12 @@ def _at(value: Any, path: tuple[str, ...]) -> Any:
 
 
 def _has(item: Any, wanted: Mapping[str, Any]) -> bool:
-    """A key may be one that the server fills in."""
+    """Match a list item by its keys; a missing key matches, because the server may default it."""
     return isinstance(item, dict) and all(item.get(name, value) == value for name, value in wanted.items())
 
 
 def _lost(applied: Mapping[str, Any], live: Any, at: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Fields that were applied and are gone."""
+    """Yield paths of fields that were applied and are missing in the live object."""
     for name, value in applied.items():
         path = (*at, f"f:{name}")
         if not at and name in ("apiVersion", "kind", "status", "metadata"):

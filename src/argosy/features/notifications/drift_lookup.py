@@ -1,6 +1,6 @@
-"""Reads what has drifted.
+"""Loads drifted objects of an Application and describes their drift.
 
-In: an Application, a cluster. Out: drift as expressions and templates know it. Never: reads what is in sync.
+In: an Application, a cluster. Out: drift data for expressions and templates. Never: reads objects that are Synced.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from argosy.kube.objects import Manifest
 async def look_for_drift(app: Manifest, cluster: ClusterReader) -> Drift:
     destination = (app.get("spec") or {}).get("destination") or {}
     if not read_destination(str(destination.get("server") or ""), str(destination.get("name") or "")).is_here:
-        return None  # objects of another cluster cannot be read from here
+        return None  # this client cannot read objects of another cluster
     live: dict[ResourceKey, Manifest | None] = {}
     for key in drifted(app):
         try:

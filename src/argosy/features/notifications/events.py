@@ -1,6 +1,6 @@
-"""What became of messages, as Events beside the objects that they are about: the history that people read.
+"""Kubernetes Events that record the result of each notification, and the history built from them.
 
-In: a manifest, a message's key, what became of it. Out: Events; rows of a history. Never: a secret: callers mask.
+In: a manifest, trigger, destination and result. Out: Events; history rows. Never: contains a secret (callers mask).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DESTINATION: Final = "argosy.dev/notification-destination"
 
 
 class Told(NamedTuple):
-    """A row of the history."""
+    """A row of the notification history."""
 
     at: str
     reason: str
@@ -41,12 +41,13 @@ class Told(NamedTuple):
 async def tell(
     cluster: ClusterWriter, about: Manifest, reason: str, trigger: str, destination: str, message: str, now: datetime
 ) -> None:
-    """An Event that cannot be written is lost, as everywhere; the log has it."""
+    """Log the result and create an Event; a failure to create the Event is only logged."""
     metadata = about["metadata"]
     at = written(now)
     level = logging.INFO if reason == names.SENT else logging.WARNING
     which = f"{about.get('kind')} {metadata.get('namespace')}/{metadata['name']}"
-    log.log(level, "%s: %s: %s to %s: %s", which, reason, trigger, destination, message)
+    text = "notification: object=%s reason=%s trigger=%s destination=%s message=%s"
+    log.log(level, text, which, reason, trigger, destination, message)
     told = "\n".join((str(metadata.get("uid")), reason, trigger, destination, written(now, "microseconds")))
     mark = hashlib.sha256(told.encode()).hexdigest()[:16]
     fields = ("name", "namespace", "uid", "resourceVersion")
@@ -75,11 +76,11 @@ async def tell(
     try:
         await cluster.create(event)
     except ArgosyError as error:
-        log.info("an Event cannot be told: %s", error)
+        log.info("cannot create Event: error=%s", error)
 
 
 def history(events: Iterable[Manifest]) -> list[Told]:
-    """The newest first."""
+    """List notification Events as rows, newest first."""
     rows = []
     for each in events:
         if (each.get("source") or {}).get("component") != names.COMPONENT:
@@ -94,7 +95,7 @@ def history(events: Iterable[Manifest]) -> list[Told]:
 
 
 def noted(manifests: Iterable[Manifest], known: Sequence[Told]) -> list[Told]:
-    """What objects themselves remember, and no Event tells of any more."""
+    """List messages recorded in annotations whose Event has expired."""
     told = {(each.kind, each.namespace, each.name, each.trigger, each.destination, each.at) for each in known}
     rows = []
     for manifest in manifests:

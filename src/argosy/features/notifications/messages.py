@@ -1,7 +1,7 @@
-"""From an object to what is said of it: which conditions hold, and the message for one destination.
+"""Evaluation of trigger conditions and rendering of messages for a destination.
 
-In: a manifest, settings, a pool of confined workers. Out: Judged, notifications. Never: evaluates a user's text here;
-gives secrets to a template that does not ask for them.
+In: a manifest, settings, a pool of confined workers. Out: condition results, rendered notifications. Never: evaluates a
+user's text in this process; passes secrets to a template that does not use them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from argosy.features.notifications.template_worker import FILL, JUDGE
 from argosy.kube.objects import Manifest
 
 Drift = Mapping[str, Any] | None
-# argo: which repository and commit GitHub is told of, unless a template says so
+# argo: default repository and commit for GitHub, unless a template sets them
 GITHUB: Final = {
     "repoURLPath": "{{.app.spec.source.repoURL}}",
     "revisionPath": "{{.app.status.operationState.syncResult.revision}}",
@@ -59,7 +59,7 @@ async def judge_all(
 
 
 async def _asked(pool: Confined, given: Mapping[str, Any], conditions: Sequence[Condition]) -> list[dict[str, Any]]:
-    """All at once; where one of them takes too much, each by itself, so that the others are heard."""
+    """Evaluate all conditions in one call; if that fails, evaluate each alone, so that one cannot block the others."""
     if not conditions:
         return []
     texts = [{"when": each.when, "once": each.once_per} for each in conditions]
@@ -82,7 +82,7 @@ async def compose(
     now: datetime,
     commits: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """What these templates say for this destination. Raises UserError where one says nothing that can be sent."""
+    """Render the templates for a destination. Raise UserError if a template is missing or fails."""
     service = settings.services.get(destination.service)
     kind = service.kind if service else destination.service
     templates = [_for_service(_template(name, settings), kind, destination.service) for name in sent]
@@ -98,19 +98,19 @@ async def compose(
 
 
 def texts_of(settings: Settings, conditions: Sequence[Condition]) -> str:
-    """All that may be evaluated for these conditions, to see what it asks for."""
+    """Concatenate the conditions and their templates, to detect which functions they use."""
     sent = [settings.templates.get(name) for each in conditions for name in each.send]
     return f"{conditions}{sent}"
 
 
 def _template(name: str, settings: Settings) -> Mapping[str, Any]:
     if name not in settings.templates:
-        raise UserError(f"there is no template {name}; add template.{name} to {names.SETTINGS}")
+        raise UserError(f"template {name} not found; add template.{name} to {names.SETTINGS}")
     return settings.templates[name]
 
 
 def _for_service(template: Mapping[str, Any], kind: str, service: str) -> dict[str, Any]:
-    """A mistake in what is for others must not keep this one from being sent."""
+    """Keep only the fields for this service, so that an error in other fields does not block the message."""
     found = {key: value for key, value in template.items() if key in ("message", kind)}
     own = found.get(kind)
     if kind == "webhook" and isinstance(own, dict):

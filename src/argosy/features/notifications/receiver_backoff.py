@@ -1,7 +1,7 @@
-"""Whom to leave alone for a while: receivers that could not be reached, or asked for time.
+"""Backoff for receivers that are unreachable or rate-limit us.
 
-In: an object, a destination, the settings that were used. Out: seconds. Never: waits itself; holds back after the
-settings have changed, for whoever changed them wants to see.
+In: an object, a destination, the version of the settings. Out: seconds. Never: sleeps; delays after the settings
+changed, because the user wants to see the effect.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from argosy.kube.controller import Backoff
 from argosy.kube.names import ResourceKey
 
 BACKOFF: Final = Backoff(first=10.0, most=300.0)
-MOST: Final = 10_000  # that are remembered
+MOST: Final = 10_000  # entries kept
 
 
 class _Trouble(NamedTuple):
     failures: int
-    until: float  # as the monotonic clock has it
+    until: float  # monotonic seconds
     versions: Versions
 
 
 class Patience:
-    """Kept apart from the queue's own: each claim changes the object, which wakes it at once."""
+    """Backoff per object and destination. The work queue's backoff is useless here: each claim requeues the object."""
 
     def __init__(self) -> None:
         self._troubles: dict[tuple[ResourceKey, Destination], _Trouble] = {}
 
     def failed(self, key: ResourceKey, destination: Destination, versions: Versions, now: float) -> tuple[int, float]:
-        """How often in a row by now, and for how many seconds nobody asks again."""
+        """Record a failure; return the number of consecutive failures and the delay in seconds."""
         known = self._troubles.get((key, destination))
         failures = known.failures + 1 if known and known.versions == versions else 1
         wait = BACKOFF.delay(failures)
@@ -40,7 +40,7 @@ class Patience:
         return failures, wait
 
     def left(self, key: ResourceKey, destination: Destination, versions: Versions, now: float) -> float:
-        """Seconds until it may be asked again; 0 where it may be now."""
+        """Return the seconds until the next attempt is allowed; 0 if it is allowed now."""
         known = self._troubles.get((key, destination))
         return max(known.until - now, 0.0) if known and known.versions == versions else 0.0
 

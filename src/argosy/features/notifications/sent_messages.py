@@ -1,9 +1,10 @@
-"""What was sent to whom, kept on the object itself.
+"""Records of sent and pending messages in annotations of the object.
 
-In: annotations. Out: annotations. Never: forgets what is still true before what is not.
+In: annotations. Out: annotations. Never: drops a newer record before an older one.
 
-A message is claimed before it is sent, and the claim is written only over what was read: of two who would send it, one
-does, and after a sudden end nobody sends it again. What was on its way then is told as unclear.
+A message is claimed before it is sent, and the claim is written with the resourceVersion that was read. So only one of
+two senders sends it, and after a crash it is not sent again. A message that was pending at a crash is reported as
+unclear.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _KEY: Final = re.compile(r"(?:.*:)?([^:]+):\[\d+\]\.[\w-]+:([^:]*):(.*)", re.DOT
 
 
 def state_key(trigger: str, place: int, when: str, once_per: str, destination: Destination) -> str:
-    """argo: the same text, so that its own controller and this one do not send what the other has sent."""
+    """Build the record key. argo: the same format, so that its controller and argosy do not send twice."""
     digest = hashlib.sha1(when.encode(), usedforsecurity=False).digest()
     mark = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
     key = f"{trigger}:[{place}].{mark}:{destination.service}:{destination.recipient}"
@@ -38,7 +39,7 @@ def read_state(manifest: Manifest) -> dict[str, int]:
 
 
 def notes(manifest: Manifest) -> list[tuple[int, str, str]]:
-    """When, by which trigger and to whom something was sent, as far as it is noted."""
+    """List time, trigger and destination of each recorded message."""
     found = ((value, _KEY.fullmatch(key)) for key, value in read_state(manifest).items())
     return [(value, each[1], f"{each[2]}:{each[3]}") for value, each in found if each is not None]
 
@@ -57,7 +58,7 @@ def _read(text: str) -> dict[str, Any]:
 
 
 def annotations_for(state: Mapping[str, int], pending: Mapping[str, Any]) -> dict[str, str | None]:
-    """For a merge patch; None takes one away."""
+    """Build the annotations for a merge patch; None removes an annotation."""
     kept = dict(sorted(state.items(), key=lambda item: item[1])[-MOST:])
     return {NOTIFIED: _written(kept), NOTIFYING: _written(pending)}
 

@@ -1,6 +1,6 @@
-"""Notifications of any cluster, looked at from here: what there is, what would be sent, what was.
+"""Client for `argosy notifications`: settings, test messages and history of a cluster.
 
-In: which cluster, perhaps settings in files. Out: rows, messages. Never: sends unless it is asked to.
+In: a cluster, optionally settings in files. Out: history rows, rendered messages. Never: sends without --send.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from argosy.kube.objects import Manifest, read_manifests
 
 __all__ = ["Message", "NotificationDesk", "Trial", "asks_of_jobs", "exported", "notification_desk"]
 EVENT: Final = GroupKind("", "Event")
-PREVIEW: Final = Destination("", "")  # nobody has subscribed: what would be said is shown all the same
+PREVIEW: Final = Destination("", "")  # used without subscribers, to show the message anyway
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Trial:
-    """What a trigger makes of an object."""
+    """The result of testing a trigger on an object."""
 
     trigger: str
     judged: tuple[Judged, ...]
@@ -69,7 +69,7 @@ class NotificationDesk:
         return self.settings.triggers[_known(trigger, self.settings.triggers, "trigger")]
 
     async def find(self, trigger: str, name: str) -> Manifest:
-        """The Application, or the NotebookValidationJob where the trigger is about those."""
+        """Load the Application, or the NotebookValidationJob if the trigger is about jobs."""
         kind = names.JOB if asks_of_jobs(self.conditions(trigger)) else names.APPLICATION
         namespace, _, plain = name.rpartition("/")
         if kind == names.APPLICATION or namespace:
@@ -78,11 +78,11 @@ class NotificationDesk:
             all_of_them = (await self.cluster.list(kind, fields=f"metadata.name={plain}")).items
             found = all_of_them[0] if len(all_of_them) == 1 else None
         if found is None:
-            raise UserError(f"there is no {kind.kind} {name}; name it as NAMESPACE/NAME")
+            raise UserError(f"{kind.kind} {name} not found; write it as NAMESPACE/NAME")
         return found
 
     async def trial(self, trigger: str, manifest: Manifest, to: Sequence[str], *, sends: bool) -> Trial:
-        """`sends`: to those who are named, whether or not the trigger's condition holds."""
+        """Test a trigger. With `sends`, send to the recipients in `to` even if the condition is false."""
         now, conditions = datetime.now(UTC), self.conditions(trigger)
         drift = await look_for_drift(manifest, self.cluster) if "drift" in names_used(conditions) else None
         subscribed = destinations(manifest, self.settings).get(trigger, [])
@@ -114,7 +114,7 @@ class NotificationDesk:
         commits: Mapping[str, Any],
         *,
         sends: bool,
-        is_trial: bool,  # for a service that need not be there yet
+        is_trial: bool,  # the service may be missing
     ) -> Message:
         try:
             said = await compose(pool, manifest, sent, self.settings, destination, drift, now, commits)
@@ -124,7 +124,7 @@ class NotificationDesk:
         if destination == PREVIEW or is_trial or (service is not None and not sends):
             return Message(destination, _masked(said, self.settings))
         if service is None:
-            why = f"there is no service {destination.service} in {names.SETTINGS}; add it"
+            why = f"service {destination.service} not found in {names.SETTINGS}; add it"
             return Message(destination, _masked(said, self.settings), why)
         mark = f"test-{now.timestamp()}"
         where = (service.kind, destination.service, destination.recipient)
@@ -136,7 +136,7 @@ class NotificationDesk:
         return Message(destination, _masked(said, self.settings), is_sent=True)
 
     async def history(self, name: str = "", namespace: str = "") -> list[Told]:
-        """Events live an hour on most clusters; what objects have noted themselves stays."""
+        """List messages from Events, which expire after about an hour, and from annotations of the objects."""
         rows = history((await self.cluster.list(EVENT, namespace=namespace)).items)
         for kind in (names.APPLICATION, names.JOB):
             try:
@@ -157,17 +157,17 @@ async def _loaded(control: str, cluster: Cluster) -> Settings:
     try:
         return await load_settings(control, cluster)
     except ClusterError as error:
-        raise UserError(f"{control}: the settings cannot be read ({error}); ask for the permission") from error
+        raise UserError(f"{control}: cannot read the settings ({error}); ask for permission") from error
 
 
 def _from_files(files: Sequence[Path]) -> Settings:
-    """As they would be in the cluster, to be tried before they are there."""
+    """Read settings from files, to test them before they are in the cluster."""
     found: dict[tuple[str, str], Manifest] = {}
     for file in files:
         for each in read_manifests(file.read_bytes(), where=str(file)):
             found[str(each.get("kind")), str((each.get("metadata") or {}).get("name"))] = each
     if ("ConfigMap", names.SETTINGS) not in found:
-        raise UserError(f"no file has a ConfigMap {names.SETTINGS}; name one that has")
+        raise UserError(f"ConfigMap {names.SETTINGS} not found in the files; name a file that contains it")
     keys = (("ConfigMap", names.SETTINGS), ("Secret", names.SECRETS), ("ConfigMap", names.OWN_SETTINGS))
     return read_settings(*(found.get(key) for key in keys))
 
@@ -176,8 +176,8 @@ def _known(name: str, those: Mapping[str, Any], what: str) -> str:
     if name in those:
         return name
     near = difflib.get_close_matches(name, those, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"choose among: {', '.join(sorted(those))}"
-    raise UserError(f"there is no {what} {name}; {hint}")
+    hint = f"did you mean {near[0]}?" if near else f"choose one of: {', '.join(sorted(those))}"
+    raise UserError(f"{what} {name} not found; {hint}")
 
 
 def _destination(text: str) -> Destination:

@@ -1,7 +1,7 @@
-"""What an installation says about notifications: services, triggers, templates, subscriptions.
+"""Parser of the notification settings: services, triggers, templates and subscriptions.
 
-In: argocd-notifications-cm and argocd-notifications-secret. Out: Settings, with a sentence for each entry that cannot
-be read. Never: raises for an entry: the others still count; puts a secret into a sentence.
+In: argocd-notifications-cm and argocd-notifications-secret. Out: settings, with a message for each invalid entry.
+Never: raises for an invalid entry, because the others still count; puts a secret into a message.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from argosy.languages.expr import Expression, compile_expression
 
 _SECRET: Final = re.compile(r"\$[\w-]+")
 MASK: Final = "********"
-SHORTEST_SECRET: Final = 4  # what is shorter would mask ordinary words
+SHORTEST_SECRET: Final = 4  # characters; shorter values would mask ordinary words
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Settings:
     problems: tuple[str, ...] = ()
 
     def masked(self, text: str) -> str:
-        """Without a word of the Secret, whoever put it there."""
+        """Replace every value of the Secret in a text with the mask."""
         for value in sorted(self.secrets.values(), key=len, reverse=True):
             for each in {value, value.strip(), *value.splitlines()}:
                 if len(each) >= SHORTEST_SECRET:
@@ -70,7 +70,7 @@ class Settings:
 
 
 def read_settings(config_map: Manifest | None, secret: Manifest | None, own: Manifest | None = None) -> Settings:
-    """What ships is there without being asked for; an entry of the same name takes its place."""
+    """Read the settings and add the bundled triggers and templates that they do not override."""
     secrets = _decoded(secret)
     data = {**shipped(), **_texts(config_map)}
     reader = _Reader(secrets)
@@ -79,7 +79,7 @@ def read_settings(config_map: Manifest | None, secret: Manifest | None, own: Man
     hosts = _texts(own).get(names.HOSTS, "").strip()
     allowed = tuple(each.strip() for each in hosts.split(",") if each.strip())
     if hosts and not allowed:
-        allowed = (hosts,)  # it names no host: none is asked
+        allowed = (hosts,)  # the setting contains no host, so no host is allowed
     return Settings(
         reader.services,
         reader.triggers,
@@ -100,7 +100,7 @@ def _texts(manifest: Manifest | None) -> dict[str, str]:
 
 
 def _decoded(secret: Manifest | None) -> dict[str, str]:
-    plain = (secret or {}).get("stringData")  # of files only: a cluster keeps them encoded
+    plain = (secret or {}).get("stringData")  # only in files: a cluster stores encoded data
     found = {str(key): str(value) for key, value in plain.items()} if isinstance(plain, dict) else {}
     for key, value in _texts(secret).items():
         try:
@@ -134,12 +134,12 @@ class _Reader:
         except UserError as error:
             self.problems.append(f"{names.SETTINGS}: {key}: {error}")
         except (TypeError, AttributeError, KeyError, ValueError):
-            self.problems.append(f"{names.SETTINGS}: {key}: it has another form than it should; see the reference")
+            self.problems.append(f"{names.SETTINGS}: {key}: invalid structure; see docs/reference/notifications.md")
 
     def _service(self, name: str, options: Any) -> None:
         kind, _, own = name.partition(".")
         if not kind or "." in own:
-            raise UserError("a service is named service.<type> or service.<type>.<name>; rename it")
+            raise UserError("invalid key for a service; use service.<type> or service.<type>.<name>")
         missing: set[str] = set()
         filled = self._filled(options or {}, missing)
         if missing:
@@ -148,7 +148,7 @@ class _Reader:
         self.services[own or kind] = ServiceSettings(kind, dict(filled))
 
     def _filled(self, value: Any, missing: set[str]) -> Any:
-        """argo: `$key` anywhere in a text is the Secret's value, where it has one."""
+        """Replace secret references. argo: `$key` anywhere in a text is the Secret's value, if it has one."""
         if isinstance(value, dict):
             return {name: self._filled(each, missing) for name, each in value.items()}
         if isinstance(value, list):
@@ -165,7 +165,7 @@ class _Reader:
 
     def _trigger(self, name: str, conditions: Any) -> None:
         if not isinstance(conditions, list):
-            raise UserError("a trigger is a list of conditions, each with when and send; write one")
+            raise UserError("a trigger must be a list of conditions, each with when and send")
         found = tuple(
             Condition(
                 _expression_text(each.get("when")) or "false",
@@ -182,7 +182,7 @@ class _Reader:
 
     def _template(self, name: str, template: Any) -> None:
         if not isinstance(template, dict):
-            raise UserError("a template is a map with message, or a service's fields; write one")
+            raise UserError("a template must be a map with message or the fields of a service")
         self.templates[name] = template
 
     def _subscription(self, name: str, subscriptions: Any) -> None:
@@ -203,17 +203,17 @@ class _Reader:
 
 
 def _several(value: Any) -> tuple[str, ...]:
-    """A list of texts; one alone is a list of one."""
+    """Read a list of strings; a single value becomes a list of one."""
     return tuple(map(str, value)) if isinstance(value, list) else (str(value),) if value else ()
 
 
 def _expression_text(value: Any) -> str:
-    """YAML reads `when: true` as a bool."""
+    """Return the expression as text, because YAML parses `when: true` as a bool."""
     return "true" if value is True else "" if value is None or value is False else str(value)
 
 
 def asks_of_jobs(conditions: Sequence[Condition]) -> bool:
-    """Whether a trigger is about NotebookValidationJobs: its conditions name `job`."""
+    """Return True if a trigger is about NotebookValidationJobs, because its conditions use `job`."""
     return any("job" in _expression(each.when).names for each in conditions)
 
 

@@ -1,6 +1,6 @@
-"""Which settings are in force for an object, read again when they change.
+"""Cache of the notification settings in force for a namespace, reloaded when they change.
 
-In: a namespace. Out: Settings. Never: those of a stranger's namespace for somebody else's object.
+In: a namespace. Out: settings. Never: applies the settings of one user namespace to objects of another.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Versions = tuple[str, ...]
 
 
 class Loader:
-    """`control` is where an installation's settings are, and what it allows others to have of their own."""
+    """Loads settings. `control` is the namespace of the installation; its argosy-cm may allow self-service settings."""
 
     def __init__(self, control: str = "") -> None:
         self._control: tuple[str, ...] = (control,) if control else names.CONTROL
@@ -42,12 +42,12 @@ class Loader:
         read = (await _get(config_map, cluster), await _get(secret, cluster)) if home else (None, None)
         found = read_settings(*read, own)
         for each in found.problems:
-            log.warning("%s", found.masked(each))
+            log.warning("invalid notification settings: error=%s", found.masked(each))
         self._known[home] = versions, found
         return versions, found
 
     async def _allowed(self, cluster: ClusterReader, cache: Cache) -> tuple[Versions, Manifest | None]:
-        """What the installation's own argosy-cm says: nobody else's may widen it."""
+        """Load argosy-cm of the installation; no other namespace may extend it."""
         keys = [_key(names.CONFIG_MAP, each, names.OWN_SETTINGS) for each in self._control]
         key = next((each for each in keys if cache.get(each)), keys[0])
         versions = (key.namespace, _version(cache.get(key)))
@@ -57,7 +57,7 @@ class Loader:
 
 
 async def load_settings(home: str, cluster: ClusterReader) -> Settings:
-    """Those of an installation."""
+    """Load the settings of an installation from its namespace."""
     read = [await _get(key, cluster) for key in (*_keys(home), _key(names.CONFIG_MAP, home, names.OWN_SETTINGS))]
     return read_settings(*read)
 

@@ -1,6 +1,6 @@
-"""Who wants to hear of what: annotations of an object, and the installation's subscriptions.
+"""Subscriptions of an object: from its annotations and from the settings.
 
-In: a manifest, settings. Out: destinations by trigger. Never: the same destination twice.
+In: a manifest, settings. Out: destinations by trigger. Never: lists a destination twice.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from argosy.features.notifications.settings import Settings
 from argosy.kube.objects import Manifest, load
 from argosy.kube.schema.selectors import labels as label_texts
 
-YAML: Final = f"{SUBSCRIBE_PREFIX}_yaml"  # argo: the same, as one document
+YAML: Final = f"{SUBSCRIBE_PREFIX}_yaml"  # argo: all subscriptions in one YAML document
 
 
 class Destination(NamedTuple):
@@ -51,7 +51,7 @@ def _own(manifest: Manifest, settings: Settings) -> Iterator[tuple[str, Destinat
 
 
 def _recipients(value: str) -> list[str]:
-    """argo: separated by semicolons; a webhook needs none."""
+    """Split the recipients. argo: separated by semicolons; a webhook needs none."""
     return [each.strip() for each in value.split(";") if each.strip()] if value else [""]
 
 

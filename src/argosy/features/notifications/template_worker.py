@@ -1,6 +1,6 @@
-"""Conditions and templates of users, evaluated in a confined worker.
+"""Confined worker that evaluates users' conditions and templates.
 
-In: JSON: values, texts, now. Out: JSON. Never: runs in the main process.
+In: JSON with values, texts and the current time. Out: JSON. Never: runs in the main process.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from argosy.languages.notification_functions import namespaces
 JUDGE: Final = "argosy.features.notifications.template_worker:judge"
 FILL: Final = "argosy.features.notifications.template_worker:fill"
 MOST_TEXTS: Final = 200
-VERBATIM: Final = frozenset({"method", "deliveryPolicy", "commentTag"})  # argo: these are no templates
+VERBATIM: Final = frozenset({"method", "deliveryPolicy", "commentTag"})  # argo: these fields are not templates
 
 
 def judge(payload: dict[str, Any]) -> list[dict[str, Any]]:
-    """Whether each condition holds, and what it holds once for. argo: one that fails does not hold."""
+    """Evaluate each condition and its oncePer. argo: a condition that fails counts as false."""
     values = {**payload["values"], **namespaces(datetime.fromisoformat(payload["now"]), payload.get("commits"))}
     return [_judged(each, values) for each in payload["conditions"]]
 
@@ -41,7 +41,7 @@ def _judged(condition: dict[str, str], values: dict[str, Any]) -> dict[str, Any]
 
 
 def fill(payload: dict[str, Any]) -> dict[str, Any]:
-    """The templates one after another, each text in them filled; a later one takes the place of an earlier one."""
+    """Render the templates in order; fields of a later template replace those of an earlier one."""
     now = datetime.fromisoformat(payload["now"])
     values = {**payload["values"], **namespaces(now, payload.get("commits"))}
     left = [MOST_TEXTS]
@@ -55,7 +55,7 @@ def fill(payload: dict[str, Any]) -> dict[str, Any]:
             return value
         left[0] -= 1
         if left[0] < 0:
-            raise UserError(f"templates have more than {MOST_TEXTS} texts; send fewer")
+            raise UserError(f"templates have more than {MOST_TEXTS} texts; use fewer")
         return compile_template(value).render(values, now=now)
 
     notification: dict[str, Any] = {}

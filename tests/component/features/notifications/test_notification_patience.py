@@ -113,7 +113,7 @@ async def test_a_receiver_that_is_down_costs_two_writes_and_one_event_until_it_i
     assert await version(cluster) - before == 3 + 4 * CHANGES  # of each change: itself, claim, end, Event
     (row,) = await rows(cluster, "Delayed")
     assert (row.trigger, row.destination) == ("on-health-degraded", "ours:")
-    assert "cannot be reached" in row.message and "not taken the first time, again in " in row.message
+    assert "cannot be reached" in row.message and "failed the first time, again in " in row.message
 
 
 @pytest.mark.tier("all")

@@ -172,7 +172,7 @@ def test_drift_of_what_was_applied_on_the_servers_side_is_what_others_wrote_sinc
     assert found is not None
     first, gone = found["objects"]
     assert first["fields"] == [{"path": ".data.c", "manager": "kubectl-edit", "since": "2026-01-02T00:00:00Z"}]
-    assert gone["why"] == "it is gone"
+    assert gone["why"] == "it was deleted"
 
 
 def test_a_field_that_was_applied_and_is_gone_is_named() -> None:

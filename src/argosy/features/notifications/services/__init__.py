@@ -1,7 +1,7 @@
-"""Where notifications go: one module for each type of service.
+"""Notification services, one module per type.
 
-In: a service's options, a filled notification, a recipient. Out: nothing, once it was taken there. Never: knows why;
-says more of an address than its host.
+In: service options, a rendered notification, a recipient. Out: nothing after the service accepted it. Never: knows the
+trigger; reveals more of a URL than its host.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ KINDS: Final[Mapping[str, Callable[[Delivery], None]]] = {
 
 
 def deliver(delivery: Delivery) -> None:
-    """Raises UserError where somebody must act, TransientError where it may pass, Unanswered where nobody knows."""
+    """Send a message. Raise UserError if a user must act, TransientError to retry, DeliveryUnknown if unanswered."""
     if delivery.kind not in KINDS:
-        raise UserError(f"services of type {delivery.kind} are not known; choose among {', '.join(KINDS)}")
+        raise UserError(f"unknown service type {delivery.kind}; choose one of {', '.join(KINDS)}")
     KINDS[delivery.kind](delivery)

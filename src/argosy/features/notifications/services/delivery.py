@@ -1,6 +1,7 @@
-"""One message on its way.
+"""One message to a service, and the HTTP requests that send it.
 
-In: what is to be sent. Out: requests, and what their answers mean. Never: an address in a message of ours.
+In: a rendered notification and service options. Out: requests and their interpreted responses. Never: puts a URL into
+an error message.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from argosy.http_client.checked_request import Request, send
 from argosy.http_client.plain_request import Answered
 
 AGAIN: Final = (408, 425, 429)
-SHOWN: Final = 200  # characters of an answer
+SHOWN: Final = 200  # characters of a response body
 BOOLEANS: Final = {"true": True, "false": False}
 
 
@@ -28,7 +29,7 @@ class Delivery:
     recipient: str
     options: Mapping[str, Any] = field(repr=False)
     notification: Mapping[str, Any]
-    mark: str  # the same for the same message, so that who takes it can tell
+    mark: str  # idempotency key: equal for the same message
     now: datetime
     hosts: HostRules = ANYWHERE
 
@@ -37,7 +38,7 @@ class Delivery:
         return str(self.notification.get("message") or "")
 
     def part(self, name: str) -> dict[str, Any]:
-        """What a template says for one type of service."""
+        """Return the template fields for one type of service."""
         found = self.notification.get(name)
         return found if isinstance(found, dict) else {}
 
@@ -48,22 +49,20 @@ class Delivery:
     def is_on(self, *names: str) -> bool:
         return any(BOOLEANS.get(str(self.options.get(name)).lower(), False) for name in names)
 
-    def ask(
-        self, method: str, url: str, body: bytes = b"", headers: Mapping[str, str] | None = None
-    ) -> Answered:
+    def ask(self, method: str, url: str, body: bytes = b"", headers: Mapping[str, str] | None = None) -> Answered:
         insecure = self.is_on("insecureSkipVerify")
         given = tuple((headers or {}).items())
         return send(Request(method, url, given, body, insecure=insecure), self.hosts)
 
     def taken(self, answered: Answered, what: str) -> Answered:
-        """The answer, where it is a yes."""
+        """Return the response if it is successful; raise TransientError or UserError otherwise."""
         if 200 <= answered.code < 300:
             return answered
         said = " ".join(answered.body.decode("utf-8", "replace").split())[:SHOWN]
         message = f"{what} answered {answered.code}{f' ({said})' if said else ''}"
         if answered.code >= 500 or answered.code in AGAIN:
-            raise TransientError(f"{message}; see whether it is well")
-        raise UserError(f"{message}; correct service.{self.kind} or its secret")
+            raise TransientError(f"{message}; check the service")
+        raise UserError(f"{message}; fix service.{self.kind} or its secret")
 
     def post_json(self, url: str, document: Any, headers: Mapping[str, str], what: str) -> Answered:
         body = json.dumps(document).encode()
@@ -71,10 +70,10 @@ class Delivery:
 
 
 def json_part(text: str, what: str) -> Any:
-    """A template's text that must be JSON; empty is nothing."""
+    """Parse a rendered template as JSON; return None if it is empty."""
     if not text.strip():
         return None
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{what} makes no JSON ({error}); correct the template, toJson quotes a value") from error
+        raise UserError(f"{what} is not valid JSON ({error}); fix the template, toJson quotes a value") from error

@@ -1,4 +1,4 @@
-"""Mail. In: a delivery. Out: a mail that a server took. Never: a password over an open line."""
+"""Email service. In: a delivery. Out: a mail accepted by the SMTP server. Never: sends a password without TLS."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from argosy.http_client.smtp import Mail, MailServer, send_mail
 def send_email(delivery: Delivery) -> None:
     host, port = delivery.option("host"), delivery.option("port", "25")
     if not host or not port.isdecimal():
-        raise UserError(f"service.email.{delivery.service} needs host and port; give both")
+        raise UserError(f"service.email.{delivery.service} needs host and port; set both")
     if not delivery.recipient:
         raise UserError("email needs an address as its recipient; subscribe with one")
     said = delivery.part("email")

@@ -1,7 +1,7 @@
-"""GitHub: a commit's status, a deployment, a comment on its pull requests, a check run, a dispatch.
+"""GitHub service: commit statuses, deployments, pull request comments, check runs and repository dispatches.
 
-In: a delivery. Out: calls of GitHub's API, as a GitHub App or with a token. Never: a status for another commit than the
-one that the template names.
+In: a delivery. Out: calls to the GitHub API, as a GitHub App or with a token. Never: sets a status on a commit that the
+template does not name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from argosy.languages.notification_functions import full_name
 
 API: Final = "https://api.github.com"
 SHORT, LONG = 140, 65_536  # GitHub: characters of a description, and of a comment
-TAG: Final = "<!-- argocd-notifications {} -->"  # argo: the same, so that its comments are found
+TAG: Final = "<!-- argocd-notifications {} -->"  # argo: the same tag, so that its comments are found
 
 
 def send_github(delivery: Delivery) -> None:
@@ -26,7 +26,7 @@ def send_github(delivery: Delivery) -> None:
              "checkRun": _check_run, "repositoryDispatch": _dispatch}  # fmt: skip
     chosen = [name for name in parts if isinstance(said.get(name), dict)]
     if not chosen:
-        raise UserError(f"github: the template says nothing for it; add one of {', '.join(parts)} under github")
+        raise UserError(f"github: the template has no github fields; add one of {', '.join(parts)} under github")
     name = full_name(str(said.get("repoURLPath") or ""))
     revision = str(said.get("revisionPath") or "")
     if name.count("/") != 1 or "<no value>" in name or not revision or "<no value>" in revision:
@@ -44,11 +44,11 @@ class _Client:
         self._token = delivery.option("token") or self._installed()
 
     def _installed(self) -> str:
-        """The App's token for its installation."""
+        """Fetch the installation token of the GitHub App."""
         options = self.delivery
         app, installation = options.option("appID"), options.option("installationID")
         if not app or not installation.isdecimal():
-            raise UserError("service.github needs appID, installationID and privateKey, or a token; give them")
+            raise UserError("service.github needs appID, installationID and privateKey, or a token; set them")
         signed = app_token(app, options.option("privateKey"), options.now)
         url = f"{self._root}/app/installations/{installation}/access_tokens"
         found = options.post_json(url, {}, _headers(signed), "GitHub").document()

@@ -1,6 +1,6 @@
-"""Slack: a message in a channel, with attachments or blocks, in a thread or in place of the last one.
+"""Slack service: messages in a channel, with attachments or blocks, in a thread or as an update.
 
-In: a delivery. Out: calls of Slack's API. Never: keeps more than where the last message of a group is.
+In: a delivery. Out: calls to the Slack API. Never: stores more than the location of the last message of a group.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from argosy.features.notifications.services.delivery import Delivery, json_part
 API: Final = "https://slack.com/api/"
 MOST_THREADS: Final = 1000
 AGAIN: Final = frozenset({"ratelimited", "rate_limited", "service_unavailable", "internal_error", "fatal_error"})
-_threads: dict[tuple[str, str], tuple[str, str]] = {}  # argo: forgotten at a restart; then a new thread begins
+_threads: dict[tuple[str, str], tuple[str, str]] = {}  # argo: lost at a restart; then a new thread starts
 
 
 def send_slack(delivery: Delivery) -> None:
@@ -59,5 +59,5 @@ def _call(delivery: Delivery, method: str, message: dict[str, Any]) -> dict[str,
     if not isinstance(answer, dict) or answer.get("ok") is not True:
         why = str(answer.get("error") if isinstance(answer, dict) else "no JSON")[:100]
         kind = TransientError if why in AGAIN else UserError
-        raise kind(f"Slack refused the message for {delivery.recipient} ({why}); see the channel and the token")
+        raise kind(f"Slack refused the message for {delivery.recipient} ({why}); check the channel and the token")
     return answer

@@ -1,6 +1,6 @@
-"""Microsoft Teams: a card to a channel's webhook.
+"""Microsoft Teams service: posts a card to the webhook of a channel.
 
-In: a delivery. Out: a request. Never: the webhook's address in a message: it is a credential.
+In: a delivery. Out: a request. Never: puts the webhook URL into an error message, because it is a credential.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def send_teams(delivery: Delivery) -> None:
     else:
         answered = delivery.post_json(str(url), _card(delivery, said), {}, "Teams")
     if answered.code == 200 and answered.body.strip() not in TAKEN and not answered.body.startswith(b"{"):
-        raise UserError("Teams refused the card; see whether the webhook still exists")
+        raise UserError("Teams refused the card; check that the webhook still exists")
 
 
 def _card(delivery: Delivery, said: dict[str, Any]) -> dict[str, Any]:

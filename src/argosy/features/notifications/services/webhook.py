@@ -1,6 +1,6 @@
-"""Webhooks: any method, path and body.
+"""Webhook service: sends a request with any method, path and body.
 
-In: a delivery. Out: a request. Never: a retry of its own: who asks tries again.
+In: a delivery. Out: a request. Never: retries (the controller does).
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ MARK: Final = "Idempotency-Key"
 
 
 def send_webhook(delivery: Delivery) -> None:
-    """argo: GET with the message, unless the template says otherwise for this webhook."""
+    """Send the request. argo: GET with the message, unless the template configures this webhook."""
     url = delivery.option("url")
     if not url:
-        raise UserError(f"service.webhook.{delivery.service} has no url; give it one")
+        raise UserError(f"service.webhook.{delivery.service} has no url; set one")
     own = delivery.part("webhook").get(delivery.service)
     method, body = "GET", delivery.message
     if isinstance(own, dict):

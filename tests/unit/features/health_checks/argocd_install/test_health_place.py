@@ -186,7 +186,7 @@ async def test_a_script_of_which_one_line_is_missing_has_not_arrived() -> None:
     assert not found.is_well
     assert [of.kind for of in found.unpropagated] == ["InferenceService"]
     lines = [str(said) for said in told(found)]
-    assert "⚠ Health check not yet in ConfigMap" in lines and f"  {model.key} holds another script" in lines
+    assert "⚠ Health check not yet in ConfigMap" in lines and f"  {model.key}: holds another script" in lines
 
 
 async def test_extra_config_that_wins_over_the_list_is_named() -> None:
