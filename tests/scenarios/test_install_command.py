@@ -60,7 +60,7 @@ def test_install_plans_asks_brings_and_is_done_again_without_a_change(empty_box:
     assert box.request("GET", "/api/v1/namespaces/argosy").code == 404
     code, out, err = run(box, "install", "--apply", "-y")
     assert (code, err) == (0, "") and "created   Deployment argosy-server in argosy" in out
-    assert "! image argosy:" in out and "names no registry" in out
+    assert "! image argosy:" in out and "has no registry" in out
     kubectl_there = f"kubectl --kubeconfig {box.kubeconfig} -n argosy"
     assert f"next: {kubectl_there} rollout status deployment/argosy-controller" in out.splitlines()
     assert "argosy admin initial-password -n argosy" in out and "port-forward service/argosy-server 8484:443" in out
@@ -134,7 +134,7 @@ def test_uninstall_leaves_applications_alone_and_refuses_what_would_hang(box: Sa
     made = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": metadata, "spec": spec}
     wait_until(lambda: box.request("POST", at, made).code in (201, 409))
     code, out, err = run(box, "uninstall", "-y")
-    assert code == 2 and "nobody would serve their finalizers" in err
+    assert code == 2 and "no controller would handle their finalizers" in err
     assert box.request("GET", f"{SERVED}/argosy-server").code == 200
     code, out, err = run(box, "uninstall", "-y", "--force")
     assert code == 0 and "deleted   Deployment argosy-server in argosy" in out, err
@@ -143,7 +143,7 @@ def test_uninstall_leaves_applications_alone_and_refuses_what_would_hang(box: Sa
     code, out, _ = run(box, "uninstall", "-y", "--force")
     assert code == 0 and "Plan: nothing to do." in out
     code, out, _ = run(box, "uninstall", "--applications", "--dry-run", "-o", "json")
-    assert code == 1 and "no engine of argosy runs" in json.loads(out)["problems"][0]
+    assert code == 1 and "no argosy controller runs" in json.loads(out)["problems"][0]
     box.request("PATCH", f"{at}/web", {"metadata": {"finalizers": None}}, "application/merge-patch+json")
     box.request("DELETE", f"{at}/web")
     code, out, _ = run(box, "uninstall", "--applications", "-y")

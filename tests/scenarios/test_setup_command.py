@@ -179,7 +179,7 @@ def test_an_argo_cd_without_an_operator_gets_its_settings_right_into_its_config_
     patch(plain, f"{place}/argocd-rbac-cm", {"data": {"policy.csv": "g, my-own-group, role:admin\n"}})
     done = setup(plain, "apply", "-f", file, "-y")
     assert done.code == 0, done.err
-    assert "argocd (no operator: settings go right into argocd-cm)" in done.out
+    assert "argocd (no operator: settings go directly into argocd-cm)" in done.out
     data = get(plain, f"{place}/argocd-cm")["data"]
     assert data["url"] == "https://argocd.example.com"
     assert "resource.customizations.health.serving.kserve.io_InferenceService" in data
@@ -219,7 +219,7 @@ def test_a_password_reaches_the_secret_and_nothing_that_is_printed(openshift: Sa
     assert base64.b64decode(get(openshift, place)["data"]["password"]) == b"another-of-a-test"
     (home / "token").unlink()
     outputs.append(setup(openshift, "plan", "-f", file))
-    assert "! the repository's password cannot be read: file token is empty or not there" in outputs[-1].out
+    assert "! the repository's password cannot be read: file token is empty or missing" in outputs[-1].out
     shown = "".join(done.out + done.err for done in outputs)
     assert "of-a-test" not in shown and "aHVudGVyMi1vZi1hLXRlc3Q=" not in shown
     assert openshift.request("DELETE", place).code == 200

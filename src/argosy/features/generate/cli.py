@@ -1,4 +1,4 @@
-"""`argosy generate …`: manifests to commit, on stdout."""
+"""`argosy generate …`: print manifests to commit."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Manifests for people to commit. In: what is wanted. Out: the text to write, and what to say beside it. Never: touches
-a cluster or a file."""
+"""Output of generated manifests. In: a wait definition. Out: the manifests as text, and a hint about RBAC rules.
+Never: accesses a cluster or a file."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["ImageWait", "NotebookWait", "rights_wanted", "written"]
 
 
 def written(manifests: Sequence[Manifest], form: str) -> str:
-    """As YAML documents, or as one JSON List; both are what `kubectl apply -f -` takes."""
+    """Render YAML documents or one JSON List; `kubectl apply -f -` accepts both."""
     if form == "json":
         return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(manifests)}, indent=2) + "\n"
     return dump_all(manifests)
 
 
 def rights_wanted(wait: ImageWait | NotebookWait, flag: str) -> str:
-    """What to tell somebody who brings an own service account; empty if its rights are generated as well."""
+    """List the rules that a user's own service account needs; empty if RBAC is generated as well."""
     if wait.has_rights:
         return ""
     rules = "".join(f"  {line}\n" for line in dump(wait.rules()).splitlines())

@@ -1,5 +1,5 @@
-"""A Job that holds up a sync until an image is built. In: an image stream tag, a wave. Out: the Job and, if asked for,
-its rights. Never: a Job that waits without an end."""
+"""Job that blocks a sync until an image is built. In: an image stream tag, a wave. Out: the Job and, if requested,
+its RBAC. Never: builds a Job without a deadline."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ImageWait:
     has_rights: bool = False
 
     def manifests(self) -> list[Manifest]:
-        """In the order in which they are applied."""
+        """Build the manifests in apply order."""
         self._check()
         waiter = self._waiter()
         before = rights(waiter, self.rules()) if self.has_rights else []
@@ -59,7 +59,7 @@ class ImageWait:
         return self.service_account or self.job_name
 
     def rules(self) -> list[dict[str, Any]]:
-        """What the service account must be allowed."""
+        """Build the RBAC rules that the service account needs."""
         streams = ["imagestreams", "imagestreamtags"]
         found: list[dict[str, Any]] = [
             {"apiGroups": ["image.openshift.io"], "resources": streams, "verbs": READ},
@@ -103,5 +103,5 @@ class ImageWait:
         check_image("--image", self.image)
         stream, _, tag = self.image_tag.partition(":")
         if dns_subdomain(stream) or not is_tag(tag):
-            wrong = f"--image-tag {self.image_tag[:SHOWN]!r} is no image stream tag"
+            wrong = f"--image-tag {self.image_tag[:SHOWN]!r} is not an image stream tag"
             raise UserError(f"{wrong}; write STREAM:TAG, as in {self.name}:latest")

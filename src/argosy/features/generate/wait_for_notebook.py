@@ -1,5 +1,5 @@
-"""A Job that holds up a sync until a notebook succeeded. In: a NotebookValidationJob and the wave to block. Out: the
-Job, and the rights it needs. Never: a PreSync hook, which would wait for a notebook that is only made after it."""
+"""Job that blocks a sync until a notebook succeeded. In: a NotebookValidationJob and the wave to block. Out: the Job
+and its RBAC. Never: uses a PreSync hook, which would wait for a notebook that is only created after it."""
 
 from __future__ import annotations
 
@@ -47,20 +47,20 @@ class NotebookWait:
 
     @property
     def wave(self) -> int:
-        """The last one before the blocked one."""
+        """The wave of the Job: the last one before the blocked wave."""
         # argo: everything of one wave is applied before anything of it is waited for, hooks too. In the blocked wave
         # itself the Job would start together with what it should hold back.
         return self.block_wave - 1
 
     def manifests(self) -> list[Manifest]:
-        """In the order in which they are applied."""
+        """Build the manifests in apply order."""
         self._check()
         waiter = self._waiter()
         before = rights(waiter, self.rules()) if self.has_rights else []
         return [*before, job(waiter)]
 
     def rules(self) -> list[dict[str, Any]]:
-        """What the service account must be allowed."""
+        """Build the RBAC rules that the service account needs."""
         return [{"apiGroups": ["mlops.mlops.dev"], "resources": ["notebookvalidationjobs"], "verbs": ["get"]}]
 
     def _waiter(self) -> Waiter:

@@ -1,5 +1,5 @@
-"""A Job that holds up a sync, and the rights it needs. In: what to run and when. Out: manifests. Never: a Job without
-an end, or rights that come in the wave of the Job or after it."""
+"""Job that blocks a sync, and its RBAC. In: the script and the wave. Out: manifests. Never: builds a Job without a
+deadline, or RBAC in the wave of the Job or later."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from argosy.kube.objects import Manifest
 from argosy.kube.schema.name_syntax import dns_label, dns_subdomain
 
 RIGHTS_COME_WAVES_EARLIER: Final = 3
-SECONDS_TO_START: Final = 300  # a Pod whose image cannot be pulled runs no script, so the Job needs an end of its own
-NOT_OURS: Final = "default"  # the service account that every namespace has; nobody should manage it from Git
-LONGEST_WAIT: Final = 7 * 24 * 3600  # more is a slip, and far more is no number that Kubernetes takes
-LARGEST_WAVE: Final = 10**6  # room for the waves before it: Argo CD takes a wave that it cannot read for 0
-SHOWN: Final = 100  # characters of what somebody typed
+SECONDS_TO_START: Final = 300  # a Pod whose image cannot be pulled runs no script, so the Job needs its own deadline
+NOT_OURS: Final = "default"  # the service account of every namespace, which must not be managed from Git
+LONGEST_WAIT: Final = 7 * 24 * 3600  # seconds; more is a typing error, and Kubernetes rejects much larger numbers
+LARGEST_WAVE: Final = 10**6  # leaves space for earlier waves: Argo CD treats an unreadable wave as 0
+SHOWN: Final = 100  # characters of user input in a message
 
 _HOST = r"[a-zA-Z0-9]([-a-zA-Z0-9.]*[a-zA-Z0-9])?(:[0-9]{1,5})?/"
 _PART = r"[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*"
@@ -32,7 +32,7 @@ _is_image: Final = re.compile(
 
 @dataclass(frozen=True)
 class Waiter:
-    """`environment` is all that the script knows: no text of a user becomes shell code."""
+    """The Job; the script gets user input only through `environment`, so that it never becomes shell code."""
 
     name: str
     namespace: str

@@ -1,4 +1,4 @@
-"""A new repository to begin with.
+"""`argosy init`: creates a new repository from templates.
 
-In: a name and an address. Out: files, committed. Never: half a repository, or a secret in one.
+In: a name and a URL. Out: committed files. Never: leaves a partial repository; commits a secret.
 """

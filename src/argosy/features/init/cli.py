@@ -1,4 +1,4 @@
-"""`argosy init DIR`: a new repository to begin with."""
+"""`argosy init DIR`: create a new repository."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A new repository from our templates. In: a folder, a name, an address. Out: what was made, and what to type next.
-Never: leaves half a repository."""
+"""Creates a repository from the bundled templates. In: a folder, a name, a URL. Out: a summary and the next steps.
+Never: leaves a partial repository."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Initialized:
 
 
 def initialize(folder: Path, name: str, url: str, *, is_committed: bool) -> Initialized:
-    """An empty address is filled with one that says that it must be replaced."""
+    """Create the repository; an empty URL becomes a placeholder."""
     new = NewRepository(name, url or REPO_URL)
     new.check()
     content = new.files()

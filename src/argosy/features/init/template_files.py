@@ -1,4 +1,4 @@
-"""The files of a new repository. In: its name and address. Out: paths and bytes. Never: writes a file.
+"""Files of a new repository. In: its name and URL. Out: paths and bytes. Never: writes a file.
 
 `templates/shared` and `templates/folder` are llmops-via-argocd/, `templates/stages` is examples/stages/, byte for byte
 (tools/copy_templates.py). A new repository consists of `shared` and of `own`, which only it has; `folder` has the pages
@@ -51,7 +51,7 @@ class NewRepository:
             raise UserError(f"--repo-url {self.url!r} is no address of a repository; use {known}")
 
     def files(self) -> list[File]:
-        """Everything, by path."""
+        """Build all files, sorted by path."""
         templates = files("argosy.features.init") / "templates"
         shared = {path: self._from_shared(text) for path, text in _read(templates / "shared")}
         own = {path: self._from_own(text) for path, text in _read(templates / "own")}
@@ -73,7 +73,7 @@ def delivery_files() -> list[File]:
 
 
 def stage_files() -> list[File]:
-    """The repository of examples/stages/, as its branch main is."""
+    """List the files of examples/stages/ on its branch main."""
     stages = files("argosy.features.init") / "templates" / "stages"
     return [File(path, text.encode()) for path, text in sorted(_read(stages))]
 

@@ -1,1 +1,1 @@
-"""`argosy install`: argosy itself in a cluster."""
+"""`argosy install` and `argosy uninstall`: argosy itself in a cluster."""

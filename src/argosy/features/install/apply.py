@@ -1,7 +1,7 @@
-"""Carries out a plan of an installation, step by step.
+"""Executes the plan of an installation or removal, step by step.
 
-In: a cluster and a Plan. Out: one call for each step that is done. Never: writes what is not in the plan; lets the
-engine go before it has taken away what Applications delivered.
+In: a cluster and a plan. Out: one callback per finished step. Never: writes an object that is not in the plan; deletes
+the engine before it has pruned the resources of deleted Applications.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ Done = Callable[[Step], None]
 
 
 async def carry_out(cluster: Cluster, plan: Plan, done: Done, seconds: float) -> None:
-    """`seconds`: how long each Application may take to go."""
+    """Execute the plan; `seconds` is the timeout for the deletion of each Application."""
     if plan.problems:
         raise UserError(plan.problems[0])
     leaving = [step for step in plan.steps if step.verb is Verb.DELETE and step.key.group_kind == APPLICATION]
-    for step in leaving:  # all at once: an engine takes away many at a time
+    for step in leaving:  # all at once, because the engine deletes many in parallel
         await _let_go(cluster, step)
     for step in plan.steps:
         if step in leaving:
@@ -43,7 +43,7 @@ async def _bring(cluster: Cluster, step: Step) -> None:
         try:
             await cluster.create(step.manifest, manager=MANAGER)
         except Conflict:
-            return  # somebody made it meanwhile, and keeps it
+            return  # created by someone else in the meantime: keep it
     else:
         await cluster.apply(step.manifest, manager=MANAGER, force=True)
 
@@ -59,13 +59,13 @@ async def _delete(cluster: Cluster, step: Step) -> None:
     try:
         await cluster.delete(step.key, uid=step.uid or None)
     except Conflict as error:
-        raise UserError("was made anew since the plan; run the command again", where=str(step.key)) from error
+        raise UserError("was recreated since the plan; run the command again", where=str(step.key)) from error
     except ClusterError as error:
-        if error.code != 404:  # gone already: as wanted
+        if error.code != 404:  # already deleted
             raise
 
 
 async def _gone(cluster: Cluster, step: Step, seconds: float) -> None:
     if not await until(cluster, step.key, lambda live: live is None, seconds):
         what = f"Application {step.key.name} is still being deleted after {seconds:g} s"
-        raise TooLate(f"{what}; see what holds it up, then run the command again: the engine is still there")
+        raise TooLate(f"{what}; find out what blocks it, then run the command again: the engine still runs")

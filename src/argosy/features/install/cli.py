@@ -1,4 +1,4 @@
-"""`argosy install`: argosy itself in a cluster, printed as manifests or brought there."""
+"""`argosy install`: print the manifests of argosy, or apply them to a cluster."""
 
 from __future__ import annotations
 
@@ -36,24 +36,26 @@ API = "cli.argosy.dev/v1"
 def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "install",
-        help="run argosy itself in a cluster",
-        description="Prints the manifests that run argosy in a cluster: controller and server, with the rights that "
-        "they use and no others. With --apply it brings them there, after a plan and a question; done again, it "
-        "upgrades.",
+        help="install argosy in a cluster",
+        description="Prints the manifests that run argosy in a cluster: controller and server, with the minimal "
+        "permissions that they need. With --apply it applies them, after a plan and a confirmation; run it again to "
+        "upgrade.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_namespace(parser, "where it runs, and where Applications and settings are (default: argosy)")
-    about = "three controllers that share the work, two servers, on different nodes"
+    add_namespace(parser, "namespace of argosy, its Applications and settings (default: argosy)")
+    about = "high availability: three sharded controllers and two servers, on different nodes"
     parser.add_argument("--ha", action="store_true", help=about)
-    about = "a server that only looks: no controller, and no right to change anything but who has signed in"
+    about = "a read-only server: no controller, and no write permission except for login data"
     parser.add_argument("--read-only", action="store_true", help=about)
     parser.add_argument("--image", default="", metavar="REF", help="the image to run (default: argosy:VERSION)")
-    about = "name that the page is asked for by; may be given more than once"
+    about = "hostname of the web page; repeatable"
     parser.add_argument("--hostname", action="append", default=[], metavar="NAME", help=about)
-    about = "Secret with tls.crt and tls.key for the page (default: each server makes a certificate)"
+    about = "Secret with tls.crt and tls.key for the web page (default: each server creates a certificate)"
     parser.add_argument("--tls-secret", default="", metavar="NAME", help=about)
-    parser.add_argument("--apply", action="store_true", help="bring it to the cluster, after a plan and a question")
+    parser.add_argument(
+        "--apply", action="store_true", help="apply the manifests to the cluster, after a plan and a confirmation"
+    )
     add_writing(parser, "with --apply: show the plan, and write nothing")
     about = "yaml or json: the manifests; with --apply: text, or the plan as yaml or json"
     parser.add_argument("-o", "--output", choices=["text", "json", "yaml"], default="", help=about)
@@ -99,7 +101,7 @@ def _print(chosen: argparse.Namespace, options: InstallOptions) -> int:
     from argosy.features.install import service as in_cluster
 
     if chosen.yes or chosen.dry_run or chosen.output == "text":
-        raise UserError("nothing is written without --apply; add it, or leave the other flags out", where="install")
+        raise UserError("nothing is written without --apply; add it, or remove the other flags", where="install")
     if chosen.output == "json":
         print_data(in_cluster.listed(options), "json")
     else:
@@ -107,11 +109,11 @@ def _print(chosen: argparse.Namespace, options: InstallOptions) -> int:
     return 0
 
 
-# -- a plan, a question, its steps: for uninstall, too ---------------------------------------------------------------
+# -- plan, confirmation and steps, shared with uninstall --------------------------------------------------------------
 
 
 class _Rehearsed(UserError):
-    """Stopped before the first write, as asked."""
+    """Stops a dry run before the first write."""
 
     def __init__(self, planned: Planned) -> None:
         super().__init__("nothing was written")
@@ -123,7 +125,7 @@ def nothing_next(chosen: argparse.Namespace, planned: Planned) -> list[str]:
 
 
 def carried_out(chosen: argparse.Namespace, carry_out: Any, kind: str, further: Further = nothing_next) -> int:
-    """`further`: what to type when all is done."""
+    """Run an install or uninstall; `further` returns the next steps to print."""
     from argosy.cli.output import print_data
     from argosy.features.install.service import TooLate
 
@@ -165,8 +167,8 @@ def _talk(chosen: argparse.Namespace, *, is_text: bool) -> Talk:
 
 def _ask(planned: Planned, *, is_printed: bool) -> None:
     if not sys.stdin.isatty():
-        raise UserError("this changes the cluster and nobody is here to ask; add -y to do it all the same")
-    no = "nothing was changed; run it again and answer y to go on"
+        raise UserError("this changes the cluster and there is no terminal for a confirmation; add -y to continue")
+    no = "nothing was changed; run it again and answer y to continue"
     agree("Do it?", plan_lines(planned), is_printed=is_printed, refusal=no)
 
 
@@ -180,9 +182,7 @@ def plan_lines(planned: Planned) -> list[str]:
     lines += [f"  = {count} unchanged"] if (count := _counts(planned)["unchanged"]) else []
     if plan.to_write:
         counts = _counts(planned)
-        lines.append(
-            f"\nPlan: {counts['create']} to add, {counts['update']} to change, {counts['delete']} to remove."
-        )
+        lines.append(f"\nPlan: {counts['create']} to add, {counts['update']} to change, {counts['delete']} to remove.")
     else:
         lines.append("\nPlan: nothing to do.")
     lines += [f"! {note}" for note in plan.notes]
@@ -190,7 +190,7 @@ def plan_lines(planned: Planned) -> list[str]:
 
 
 def next_lines(chosen: argparse.Namespace, planned: Planned) -> list[str]:
-    """Whether it runs; and of a new one, how to get in."""
+    """List the commands that check the rollout and, for a new server, log in."""
     verbs = {step.key.name: step.verb for step in planned.plan.to_write if step.key.kind == "Deployment"}
     rolled = [name for name in verbs if verbs[name] != "delete"]
     where = f" --context {shlex.quote(chosen.context)}" if chosen.context else ""

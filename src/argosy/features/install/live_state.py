@@ -1,6 +1,6 @@
-"""What a cluster has of an installation, and what would become of it.
+"""Live state of an installation, and its predicted state after an apply.
 
-In: a cluster, options. Out: Found, Remains. Never: writes.
+In: a cluster, options. Out: live objects, and everything that an uninstall must consider. Never: writes.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ LEADS: Final = "argosy-application-controller"
 
 @dataclass(frozen=True)
 class Remains:
-    """What is there when argosy is to go."""
+    """The live objects that an uninstall must consider."""
 
     live: Found
-    applications: Sequence[Manifest]  # of all namespaces
+    applications: Sequence[Manifest]  # in all namespaces
     projects: Sequence[Manifest]
     leases: Sequence[Manifest]
-    engines: Engines  # of others, whose controllers run
+    engines: Engines  # other delivery engines with a running controller
     budgets: Manifest | None = None  # the ConfigMap that lists projects over their budgets
 
     @property
     def has_argocd(self) -> bool:
-        """Whether there is one anywhere, or may be."""
+        """True if the cluster has an Argo CD, or if that is unknown."""
         return bool(self.engines.argocd) or not self.engines.is_known
 
     def is_theirs(self, app: Manifest) -> bool:
-        """Whether an Argo CD looks at it, or may."""
+        """Return True if an Argo CD reconciles the Application, or if that is unknown."""
         return bool(self.engines.over(app["metadata"]["namespace"])) or not self.engines.is_known
 
     def is_delivered(self, app: Manifest) -> bool:
-        """Whether argosy does that: of an Application that it does not deliver it serves no finalizer."""
+        """Return True if argosy delivers the Application; argosy ignores the finalizers of all others."""
         metadata = app["metadata"]
         return self.engines.deliverer(metadata.get("annotations") or {}, metadata["namespace"]).is_argosy
 
     @property
     def is_delivering(self) -> bool:
-        """Whether an engine of argosy is at work, or was until a moment ago."""
+        """True if a controller of argosy runs or stopped a moment ago, according to its Leases."""
         return any((each.get("spec") or {}).get("holderIdentity") for each in self.leases)
 
 
@@ -84,7 +84,7 @@ async def _live(cluster: Cluster, options: InstallOptions) -> dict[ResourceKey, 
 
 
 async def _all(cluster: Cluster, kind: GroupKind, *, namespace: str = "") -> Sequence[Manifest]:
-    """None where the kind is not served."""
+    """List all objects of a kind; empty if the cluster does not serve the kind."""
     try:
         return (await cluster.list(kind, namespace=namespace)).items
     except ClusterError as error:

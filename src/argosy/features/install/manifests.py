@@ -1,6 +1,6 @@
-"""All manifests of an installation, in the order in which they are brought.
+"""All manifests of an installation, in apply order.
 
-In: options. Out: manifests, and the keys of all that any options ask for. Never: asks a cluster.
+In: options. Out: manifests, and the keys of all objects that any options create. Never: calls a cluster.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def manifests(options: InstallOptions) -> list[Manifest]:
 
 
 def every_key(options: InstallOptions) -> list[ResourceKey]:
-    """Whatever was chosen when it was installed."""
+    """List the keys of all objects, for every combination of options that it may have been installed with."""
     all_options = _chosen_otherwise(options)
     return list(dict.fromkeys(key_of(each) for chosen in all_options for each in manifests(chosen)))
 

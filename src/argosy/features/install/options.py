@@ -1,4 +1,4 @@
-"""What people can choose of an installation. In: words. Out: InstallOptions, or a UserError. Never: asks a cluster."""
+"""Options of an installation. In: flag values. Out: InstallOptions, or a UserError. Never: calls a cluster."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from argosy.gitops.application.install_labels import USUAL_NAMESPACE
 
 USUAL_IMAGE: Final = f"argosy:{__version__}"
 _LABEL: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
-# k8s: a DNS subdomain, as the names of Secrets are.
+# k8s: a DNS subdomain, the format of Secret names.
 _SUBDOMAIN: Final = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 _IMAGE: Final = re.compile(r"[A-Za-z0-9][\w.:/@-]*")
 _HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
@@ -24,8 +24,8 @@ class InstallOptions:
     is_ha: bool = False
     is_read_only: bool = False
     image: str = USUAL_IMAGE
-    hostnames: tuple[str, ...] = ()  # by which people ask for the page, beside those of its Service
-    tls_secret: str = ""  # with tls.crt and tls.key; none: each server makes a certificate of its own
+    hostnames: tuple[str, ...] = ()  # of the web page, in addition to the names of its Service
+    tls_secret: str = ""  # with tls.crt and tls.key; empty: each server creates its own certificate
 
     def __post_init__(self) -> None:
         _check(_LABEL, self.namespace, "--namespace", "lower case letters, digits and dashes, 63 at most")
@@ -34,15 +34,15 @@ class InstallOptions:
             allowed = "the name of a Secret of that namespace: lower case letters, digits, dashes and dots, 253 at most"
             _check(_SUBDOMAIN, self.tls_secret, "--tls-secret", allowed)
         for name in self.hostnames:
-            _check(_HOST, name, "--hostname", "a name as it stands in a URL, without a port")
+            _check(_HOST, name, "--hostname", "a hostname as in a URL, without a port")
 
 
 def names_registry(image: str) -> bool:
-    """oci: the first part is a host where it has a dot or a port, or is localhost."""
+    """Return True if the image has a registry. oci: a host has a dot or a port, or is localhost."""
     host, slash, _ = image.partition("/")
     return bool(slash) and ("." in host or ":" in host or host == "localhost")
 
 
 def _check(form: re.Pattern[str], text: str, flag: str, allowed: str) -> None:
     if not form.fullmatch(text):
-        raise UserError(f"{text[:80]!r} cannot be used; give {allowed}", where=flag)
+        raise UserError(f"invalid value {text[:80]!r}; expected {allowed}", where=flag)

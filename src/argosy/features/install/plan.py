@@ -1,7 +1,7 @@
-"""What bringing argosy into a cluster changes there.
+"""Plan of an installation: the objects to create, update and delete.
 
-In: the manifests that are wanted, what is live, and what the server says would become of it. Out: a Plan. Never: I/O;
-changes what is not argosy's.
+In: desired manifests, live objects, and the server's dry-run results. Out: a plan. Never: does I/O; changes objects
+that argosy does not own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from argosy.kube.patch.merge_patch import diff
 
 SECRET, CONFIG_MAP = GroupKind("", "Secret"), GroupKind("", "ConfigMap")
 DEPLOYMENT: Final = GroupKind("apps", "Deployment")
-# Made where they are missing; what is there is somebody's, but for the label by which commands find the namespace.
+# Created if missing. Existing ones belong to the user, except for the label by which commands find the namespace.
 KEPT: Final = (NAMESPACE, SECRET, CONFIG_MAP)
 BINDING: Final = GroupKind("rbac.authorization.k8s.io", "ClusterRoleBinding")
 SERVERS_OWN: Final = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp")
@@ -34,14 +34,14 @@ class Step:
     key: ResourceKey
     manifest: Manifest = field(repr=False)
     differences: tuple[str, ...] = ()
-    uid: str = ""  # of what is deleted
+    uid: str = ""  # of the object to delete
 
 
 @dataclass(frozen=True)
 class Plan:
     steps: tuple[Step, ...]
-    notes: tuple[str, ...] = ()  # for people to know
-    problems: tuple[str, ...] = ()  # what must be solved before
+    notes: tuple[str, ...] = ()  # information for the user
+    problems: tuple[str, ...] = ()  # errors to fix before the plan can run
 
     @property
     def to_write(self) -> list[Step]:
@@ -53,14 +53,14 @@ class Plan:
 
 @dataclass(frozen=True)
 class Found:
-    """`predicted`: of what is live, as it would be after an apply, in the words of the server."""
+    """Live objects; `predicted` holds the result of a server-side dry-run apply."""
 
     live: Mapping[ResourceKey, Manifest]
     predicted: Mapping[ResourceKey, Manifest] = field(default_factory=dict)
 
 
 def is_changed_here(wanted: Manifest, live: Manifest) -> bool:
-    """Whether the server is asked what would become of it."""
+    """Return True if a dry-run apply is needed to predict the change."""
     return is_ours(live) and key_of(wanted).group_kind not in KEPT
 
 
@@ -78,7 +78,7 @@ def make_plan(options: InstallOptions, found: Found) -> Plan:
 
 
 def _is_seeded_elsewhere(wanted: Manifest, found: Found) -> bool:
-    """Where somebody signs in already, nothing is made beside it."""
+    """Return True for login Secrets if the namespace already has argocd-secret."""
     key = key_of(wanted)
     secret = ResourceKey(*SECRET, key.namespace, SIGNS_IN)
     return key.group_kind == SECRET and key not in found.live and secret in found.live
@@ -99,7 +99,7 @@ def _step(wanted: Manifest, found: Found) -> Step:
 
 
 def marking(live: Manifest, *, is_control: bool) -> Step:
-    """Of a namespace that was there before, nothing but the label by which commands find it."""
+    """Build the step that sets or removes only the label by which commands find an existing namespace."""
     labels = {CONTROL: "true"} if is_control else {}
     differences = sentences(live, {"metadata": {"labels": {CONTROL: labels.get(CONTROL)}}})
     key = key_of(live)
@@ -107,7 +107,7 @@ def marking(live: Manifest, *, is_control: bool) -> Step:
 
 
 def _told(manifest: Manifest) -> dict[str, Any]:
-    """Without what servers write of their own accord."""
+    """Remove status and the metadata that the server sets."""
     metadata = {name: value for name, value in manifest["metadata"].items() if name not in SERVERS_OWN}
     return {**{name: value for name, value in manifest.items() if name != "status"}, "metadata": metadata}
 
@@ -118,23 +118,23 @@ def _notes(wanted: Sequence[Manifest], found: Found) -> Iterator[str]:
         if live is None or is_ours(live):
             continue
         if key.group_kind == NAMESPACE:
-            yield f"namespace {key.name} was there before and keeps what it has, such as what it demands of Pods"
+            yield f"namespace {key.name} already exists and keeps its labels, such as its Pod security level"
         elif key.group_kind == DEFINITION:
-            yield f"{key.name} was there before, such as by an Argo CD, and stays as it is"
+            yield f"{key.name} already exists, for example from an Argo CD, and is not changed"
 
 
 def _images(options: InstallOptions, steps: Sequence[Step]) -> Iterator[str]:
-    """Where Pods are made anew: what nodes cannot pull never starts."""
+    """Warn about an image without a registry if Pods are created, because nodes may not be able to pull it."""
     is_rolled = any(step.key.group_kind == DEPLOYMENT and step.verb in (Verb.CREATE, Verb.UPDATE) for step in steps)
     if is_rolled and not names_registry(options.image):
         yield (
-            f"image {options.image} names no registry: every node must have it, or be able to pull it by that name; "
-            "else build deploy/Containerfile, push it, and give --image registry.example.com/argosy:TAG"
+            f"image {options.image} has no registry: every node must have it or be able to pull it by that name; "
+            "otherwise build deploy/Containerfile, push it, and set --image registry.example.com/argosy:TAG"
         )
 
 
 def elsewhere(options: InstallOptions, found: Found) -> list[str]:
-    """Other namespaces that an installation is in: its bindings have the same names wherever it is."""
+    """List other namespaces with an installation, according to its ClusterRoleBindings, whose names are fixed."""
     bindings = [live for key, live in found.live.items() if key.group_kind == BINDING and is_ours(live)]
     places = {str(each.get("namespace")) for live in bindings for each in live.get("subjects") or ()}
     return sorted(places - {options.namespace})
@@ -142,12 +142,12 @@ def elsewhere(options: InstallOptions, found: Found) -> list[str]:
 
 def _problems(options: InstallOptions, wanted: Sequence[Manifest], found: Found) -> Iterator[str]:
     for place in elsewhere(options, found):
-        yield f"argosy is installed in namespace {place} already; use --namespace {place}, or uninstall it there first"
+        yield f"argosy is already installed in namespace {place}; use --namespace {place}, or uninstall it there first"
     for key in map(key_of, wanted):
         live = found.live.get(key)
         if live is None:
             continue
         if live["metadata"].get("deletionTimestamp"):
-            yield f"{key} is being deleted; wait until it is gone"
+            yield f"{key} is being deleted; wait until it is deleted"
         elif not is_ours(live) and key.group_kind not in (*KEPT, DEFINITION):
-            yield f"{key} is there and is not argosy's; rename or delete it, or choose another --namespace"
+            yield f"{key} already exists and is not managed by argosy; delete it, or choose another --namespace"

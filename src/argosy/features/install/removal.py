@@ -1,7 +1,7 @@
-"""What takes argosy out of a cluster.
+"""Plan of an uninstall: the objects to delete.
 
-In: what is there. Out: a Plan of deletions. Never: I/O; what an Application delivered, unless told so; a definition
-that an Argo CD or anybody's object needs.
+In: live objects. Out: a plan of deletions. Never: does I/O; deletes delivered resources unless requested; deletes a CRD
+that an Argo CD or a remaining object needs.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from argosy.kube.objects import Manifest, key_of
 
 MOST_NAMED: Final = 5
 EMPTIED: Final = (
-    "namespace {place} goes with everything in it: projects, settings, accounts, Secrets of repositories and clusters;"
-    " argosy admin export --secrets --all-settings -n {place} keeps them"
+    "namespace {place} is deleted with everything in it: projects, settings, accounts, repository and cluster Secrets;"
+    " argosy admin export --secrets --all-settings -n {place} saves them"
 )
 
 
@@ -34,7 +34,7 @@ def make_removal(options: InstallOptions, remains: Remains, *, with_applications
     steps = [_deletion(each) for each in gone]
     place = _doomed(options, remains, kept, with_applications=with_applications)
     notes = [EMPTIED.format(place=place)] if place else []
-    # What runs goes before its rights, in the order against that of the installation.
+    # Reverse of the install order: workloads are deleted before their permissions.
     for key, live in reversed(list(remains.live.live.items())):
         if not is_ours(live):
             notes.append(_not_ours(key, place))
@@ -49,12 +49,12 @@ def make_removal(options: InstallOptions, remains: Remains, *, with_applications
         steps.append(_deletion(remains.budgets))
     steps.sort(key=lambda step: step.key.group_kind in (DEFINITION, NAMESPACE))
     if kept:
-        notes.append(f"Applications that stay, with all that they delivered: {len(kept)}")
+        notes.append(f"Applications that stay, with their resources: {len(kept)}")
     problems = list(_problems(options, remains, gone))
     left = list(_left(options, remains, kept, with_applications=with_applications))
     if is_forced:
         notes += [what for what, _ in left]
-    elif not steps:  # it is out already, and nothing becomes worse
+    elif not steps:  # already uninstalled, so nothing gets worse
         notes += [f"{what}; {advice}" for what, advice in left]
     else:
         problems += [f"{what}; {advice}" for what, advice in left]
@@ -68,24 +68,24 @@ def needs_finalizer(app: Manifest) -> bool:
 def _stays(
     key: ResourceKey, options: InstallOptions, remains: Remains, kept: Sequence[Manifest], *, with_applications: bool
 ) -> str:
-    """Why; empty: it does not."""
+    """Return why an object is kept; empty if it is deleted."""
     if key.group_kind in (SECRET, CONFIG_MAP) and not with_applications:
-        return "it says who may sign in"
+        return "it contains login data"
     if key.group_kind not in (DEFINITION, NAMESPACE):
         return ""
     if not with_applications:
-        return "Applications and settings are in it" if key.group_kind == NAMESPACE else "Applications are of it"
+        return "it contains Applications and settings" if key.group_kind == NAMESPACE else "Applications need it"
     if key.group_kind == NAMESPACE:
-        return "Applications are in it" if any(_is_in(each, key.name) for each in kept) else ""
+        return "it contains Applications" if any(_is_in(each, key.name) for each in kept) else ""
     if remains.has_argocd:
         return "an Argo CD needs it"
     projects = [each for each in remains.projects if not _is_in(each, options.namespace)]
     others = kept if key.name.startswith("applications.") else projects
-    return f"{_named(others)} would go with it" if others else ""
+    return f"{_named(others)} would be deleted with it" if others else ""
 
 
 def _doomed(options: InstallOptions, remains: Remains, kept: Sequence[Manifest], *, with_applications: bool) -> str:
-    """The namespace that goes, and everything in it, whoever made that; empty: none."""
+    """Return the namespace that is deleted with everything in it; empty if none is."""
     key = ResourceKey(*NAMESPACE, "", options.namespace)
     live = remains.live.live.get(key)
     if live is None or not is_ours(live):
@@ -95,8 +95,8 @@ def _doomed(options: InstallOptions, remains: Remains, kept: Sequence[Manifest],
 
 def _not_ours(key: ResourceKey, doomed: str) -> str:
     if doomed and key.namespace == doomed:
-        return f"{key.kind} {key.name} goes with namespace {doomed}, though the installation did not make it"
-    return f"{key.kind} {key.name} stays: the installation did not make it"
+        return f"{key.kind} {key.name} is deleted with namespace {doomed}, although argosy install did not create it"
+    return f"{key.kind} {key.name} stays: argosy install did not create it"
 
 
 def _says(manifest: Manifest, annotation: str) -> str:
@@ -108,17 +108,17 @@ def _is_in(manifest: Manifest, namespace: str) -> bool:
 
 
 def _problems(options: InstallOptions, remains: Remains, gone: Sequence[Manifest]) -> Iterator[str]:
-    for place in elsewhere(options, remains.live):  # its rights have the same names, and would go from under it
-        yield f"argosy is installed in namespace {place}; take it out there: argosy uninstall --namespace {place}"
+    for place in elsewhere(options, remains.live):  # its ClusterRoles have the same names and would be deleted
+        yield f"argosy is installed in namespace {place}; uninstall it there: argosy uninstall --namespace {place}"
     if gone and not remains.is_delivering:
         yield (
-            f"no engine of argosy runs that could take away what {_named(gone)} delivered; "
+            f"no argosy controller runs that could delete the resources of {_named(gone)}; "
             f"{_ways(options, gone)}, then run this again"
         )
 
 
 def _ways(options: InstallOptions, apps: Sequence[Manifest]) -> str:
-    """To be rid of Applications where no engine runs."""
+    """Describe how to delete Applications while no controller runs."""
     return f"start one (argosy controller --namespace {options.namespace}), or {_without_engine(options, apps)}"
 
 
@@ -126,32 +126,32 @@ def _without_engine(options: InstallOptions, apps: Sequence[Manifest]) -> str:
     name = "NAME…"
     if len(apps) == 1:
         name = str(apps[0]["metadata"]["name"]) if _is_in(apps[0], options.namespace) else _named(apps)
-    return f"delete them and keep what they delivered: argosy app delete {name} --cascade=false"
+    return f"delete them and keep their resources: argosy app delete {name} --cascade=false"
 
 
 def _left(
     options: InstallOptions, remains: Remains, kept: Sequence[Manifest], *, with_applications: bool
 ) -> Iterator[tuple[str, str]]:
-    """What would be nobody's business any more, and what to do about it; --force leaves it so."""
+    """Yield each group of Applications that would be orphaned, and the advice; --force accepts it."""
     theirs = [each for each in kept if remains.is_theirs(each)]
     if adopted := [each for each in theirs if _says(each, ENGINE) == ARGOSY and _says(each, SKIP_RECONCILE) == "true"]:
         yield (
-            f"{_named(adopted)} would be delivered by nobody: {SKIP_RECONCILE} keeps the Argo CD off them",
-            "give them back first with argosy app hand-back, or give --force to leave them so",
+            f"{_named(adopted)} would not be delivered any more: {SKIP_RECONCILE} makes Argo CD skip them",
+            "return them first with argosy app hand-back, or use --force to accept that",
         )
     ours = [each for each in kept if not remains.is_theirs(each)]
     held = [each for each in ours if any(map(is_served, each["metadata"].get("finalizers") or ()))]
     if served := [each for each in held if remains.is_delivered(each)]:
-        advice = "delete them first, or give --applications" if remains.is_delivering else _ways(options, served)
+        advice = "delete them first, or use --applications" if remains.is_delivering else _ways(options, served)
         yield (
-            f"{_named(served)} could not be deleted any more: nobody would serve their finalizers",
-            f"{advice}, or give --force to leave them so",
+            f"{_named(served)} could not be deleted any more: no controller would handle their finalizers",
+            f"{advice}, or use --force to accept that",
         )
     if idle := [each for each in (ours if with_applications else held) if not remains.is_delivered(each)]:
         yield (
-            f"{_named(idle)} would stay: argosy does not deliver them, so it cannot take away what they delivered",
-            f"take {SKIP_RECONCILE} and {ENGINE} off them first, or {_without_engine(options, idle)}, "
-            "or give --force to leave them so",
+            f"{_named(idle)} would stay: argosy does not deliver them, so it cannot delete their resources",
+            f"remove {SKIP_RECONCILE} and {ENGINE} from them first, or {_without_engine(options, idle)}, "
+            "or use --force to accept that",
         )
 
 

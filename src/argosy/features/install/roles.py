@@ -1,7 +1,7 @@
-"""What the parts of an installation may do: only what they do.
+"""RBAC of an installation: ServiceAccounts, roles and bindings with minimal permissions.
 
-In: options. Out: ServiceAccounts, Roles and their bindings. Never: a right that nothing needs; the proofs take each of
-them away, one after another, and a deed must fail.
+In: options. Out: ServiceAccounts, roles and bindings. Never: grants an unused permission; the proofs remove each rule
+in turn, and an operation must fail.
 """
 
 from __future__ import annotations
@@ -14,32 +14,32 @@ from argosy.kube.objects import Manifest
 
 GROUP: Final = "rbac.authorization.k8s.io"
 LOOKS, ACTS = f"{SERVER}-looks", f"{SERVER}-acts"
-# What a server keeps of who signs in: made beforehand where it may not make anything.
+# Login data of a server: created in advance for a read-only server, which may not create objects.
 SECRETS: Final = ("argocd-secret", "argocd-initial-admin-secret")
 CONFIG_MAPS: Final = ("argosy-login-attempts", "argosy-sessions")
 LOOK: Final = ["get", "list", "watch"]
 Rule = dict[str, Any]
 
-# What Git asks for can be of any kind, and be a role: who may apply anything may hand out anything.
+# Git may contain any kind, including roles, so the controller needs bind and escalate.
 DELIVERS: Final[list[Rule]] = [
     {"apiGroups": ["*"], "resources": ["*"], "verbs": [*LOOK, "create", "update", "patch", "delete"]},
     {"apiGroups": [GROUP], "resources": ["clusterroles", "roles"], "verbs": ["bind", "escalate"]},
 ]
-# All that lives, as trees and comparisons show it. Secrets' values are masked at the door, not here.
+# Read access to all live objects, for trees and diffs. The web middleware masks Secret values.
 OBSERVES: Final[list[Rule]] = [{"apiGroups": ["*"], "resources": ["*"], "verbs": LOOK}]
-# Deletions, patches and actions of objects, from trees; Applications and projects are such objects, too.
+# Deletes, patches and actions on objects of the tree, including Applications and projects.
 ON_OBJECTS: Final[list[Rule]] = [
     {"apiGroups": ["*"], "resources": ["*"], "verbs": ["delete", "patch"]},
     {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create"]},
 ]
-# Where the settings are.
+# In the namespace of the settings.
 AT_HOME: Final[list[Rule]] = [
     {"apiGroups": ["argoproj.io"], "resources": ["applications"], "verbs": ["create"]},
     {"apiGroups": ["argoproj.io"], "resources": ["applicationsets", "appprojects"], "verbs": ["create", "update"]},
     {"apiGroups": [""], "resources": ["configmaps", "secrets"], "verbs": ["create", "update"]},
     {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
 ]
-# Who only looks must still know who signs in: a key, a password, guesses, sessions that ended.
+# A read-only server still writes login data: signing key, password, failed attempts, ended sessions.
 SIGNING_IN: Final[list[Rule]] = [
     {"apiGroups": [""], "resources": ["secrets"], "resourceNames": list(SECRETS), "verbs": ["patch"]},
     {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": list(CONFIG_MAPS), "verbs": ["patch"]},
@@ -61,7 +61,7 @@ def accounts_and_roles(options: InstallOptions) -> list[Manifest]:
 
 
 def seeds(options: InstallOptions) -> list[Manifest]:
-    """Empty: what a server that must not make any fills."""
+    """Build the empty Secrets and ConfigMaps that a read-only server fills but may not create."""
     if not options.is_read_only:
         return []
     named = [("Secret", name) for name in SECRETS] + [("ConfigMap", name) for name in CONFIG_MAPS]
@@ -74,7 +74,7 @@ def seeds(options: InstallOptions) -> list[Manifest]:
 
 def _account(name: str, options: InstallOptions) -> Manifest:
     metadata = _metadata(name, name, options.namespace)
-    # The Pods ask for the token themselves; nobody else who runs as this account gets it unasked.
+    # Our Pods mount the token explicitly; other Pods with this account do not get it by default.
     return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata, "automountServiceAccountToken": False}
 
 

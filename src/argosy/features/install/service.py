@@ -1,7 +1,6 @@
-"""Brings argosy itself into a cluster, or takes it out.
+"""Installs argosy in a cluster, or uninstalls it.
 
-In: options, and the flags that choose a cluster. Out: what is planned or was done. Never: writes before somebody
-confirmed.
+In: options and target flags. Out: the executed plan. Never: writes before the user confirmed.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class Planned:
 
 @dataclass(frozen=True)
 class Talk:
-    """How to speak with who asked. `confirm` raises UserError where somebody says no."""
+    """Callbacks to the user interface. `confirm` raises UserError if the user declines."""
 
     confirm: Callable[[Planned], None]
     done: Done

@@ -1,4 +1,4 @@
-"""`argosy uninstall`: takes argosy out of a cluster, and leaves what it delivered."""
+"""`argosy uninstall`: remove argosy from a cluster and keep the delivered resources."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ See also: docs/guides/install.md
 def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "uninstall",
-        help="take argosy out of a cluster; what it delivered stays",
-        description="Takes away what `argosy install` brought, after a plan and a question. Applications, what they "
-        "delivered, settings and definitions stay, unless --applications is given.",
+        help="remove argosy from a cluster; delivered resources stay",
+        description="Removes the objects that `argosy install` created, after a plan and a confirmation. Applications, "
+        "their resources, settings and CRDs stay, unless --applications is given.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_namespace(parser, "where it runs (default: argosy)")
-    about = "first delete the Applications that it delivers, with all of theirs; then settings and definitions, too"
+    add_namespace(parser, "namespace of argosy (default: argosy)")
+    about = "first delete the Applications that argosy delivers, with their resources; then also settings and CRDs"
     parser.add_argument("--applications", action="store_true", help=about)
-    about = "also where Applications stay that nobody would deliver, or whose finalizers nobody would serve"
+    about = "continue even if remaining Applications lose their controller or cannot be deleted any more"
     parser.add_argument("--force", action="store_true", help=about)
-    about = "wait for each Application to be gone, at most (default: 120)"
+    about = "seconds to wait for the deletion of each Application (default: 120)"
     parser.add_argument("--timeout", type=seconds, default=120.0, metavar="S", help=about)
     add_writing(parser, "show the plan, and write nothing")
     parser.add_argument("-o", "--output", choices=["text", "json", "yaml"], default="text", help="text, json or yaml")

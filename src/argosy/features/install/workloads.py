@@ -1,7 +1,7 @@
-"""What runs of an installation, and how it is reached: Deployments, Services, NetworkPolicies, PodDisruptionBudgets.
+"""Workloads of an installation: Deployments, Services, NetworkPolicies and PodDisruptionBudgets.
 
-In: options. Out: manifests that a namespace with the restricted profile takes, under any user id. Never: a user id; a
-writable root; a program beside argosy.
+In: options. Out: manifests that satisfy the restricted Pod security level under any user id. Never: sets a user id;
+uses a writable root filesystem; runs a program other than argosy.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from argosy.gitops.application.install_labels import CONTROLLER, SERVER, labels,
 from argosy.isolation.requirement import REQUIRED, VARIABLE
 from argosy.kube.objects import Manifest
 
-# Also where there is one: it hands over to the next version, and more can come at any time.
+# Sharding also for one replica: it hands over to the next version, and replicas can be added at any time.
 SHARES: Final = ("--shards", "auto")
-CONTROLLERS, SERVERS = 3, 2  # where one may fail
-METRICS: Final = {CONTROLLER: 8082, SERVER: 8083}  # argo: its ports
+CONTROLLERS, SERVERS = 3, 2  # replicas with --ha
+METRICS: Final = {CONTROLLER: 8082, SERVER: 8083}  # argo: the same ports
 PAGE: Final = 8484
 HOME: Final = "/tmp"  # noqa: S108 - an emptyDir of the Pod's own
 TLS: Final = "/tls"
@@ -42,10 +42,8 @@ def service(part: str, options: InstallOptions) -> Manifest:
 
 
 def network_policy(part: str, options: InstallOptions) -> Manifest:
-    """Outwards everything: Git, registries and clusters can be anywhere."""
-    rules: list[Manifest] = [
-        {"from": [{"namespaceSelector": {}}], "ports": [{"port": "metrics", "protocol": "TCP"}]}
-    ]
+    """Restrict ingress only, because Git hosts, registries and clusters can be anywhere."""
+    rules: list[Manifest] = [{"from": [{"namespaceSelector": {}}], "ports": [{"port": "metrics", "protocol": "TCP"}]}]
     if part == SERVER:
         rules.insert(0, {"ports": [{"port": "https", "protocol": "TCP"}]})
     spec = {"podSelector": {"matchLabels": selector(part)}, "policyTypes": ["Ingress"], "ingress": rules}
@@ -54,7 +52,7 @@ def network_policy(part: str, options: InstallOptions) -> Manifest:
 
 
 def budget(part: str, options: InstallOptions) -> Manifest:
-    """One at a time; a single one may go, too, or no node could be emptied."""
+    """Allow one unavailable Pod, also for a single replica, so that nodes can be drained."""
     spec = {"maxUnavailable": 1, "selector": {"matchLabels": selector(part)}}
     kind = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget"}
     return {**kind, "metadata": _metadata(part, options), "spec": spec}
@@ -65,7 +63,7 @@ def deployment(part: str, options: InstallOptions) -> Manifest:
     spec = {
         "replicas": replicas,
         "selector": {"matchLabels": selector(part)},
-        # The new one is ready before an old one goes.
+        # A new Pod is ready before an old one stops.
         "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
         "template": {"metadata": {"labels": labels(part)}, "spec": _pod(part, options)},
     }
@@ -89,7 +87,7 @@ def _pod(part: str, options: InstallOptions) -> dict[str, Any]:
 
 
 def _apart(part: str) -> dict[str, Any]:
-    """On other nodes where there are any; on a cluster of one node all the same."""
+    """Prefer different nodes; a cluster with one node still works."""
     term = {"labelSelector": {"matchLabels": selector(part)}, "topologyKey": "kubernetes.io/hostname"}
     wish = {"weight": 100, "podAffinityTerm": term}
     return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [wish]}}
@@ -106,12 +104,12 @@ def _container(part: str, options: InstallOptions) -> dict[str, Any]:
         "name": part.removeprefix("argosy-"),
         "image": options.image,
         "command": ["argosy", *(_controls(options) if part == CONTROLLER else _serves(options))],
-        # The default in a Pod; here because this is where a cluster whose nodes cannot confine would change it.
+        # The default in a Pod, listed here so that clusters without confinement support can change it.
         "env": [{"name": "HOME", "value": HOME}, {"name": VARIABLE, "value": REQUIRED}],
         "ports": ports,
-        # Before it is ready it has listed what lives in the cluster.
+        # It becomes ready after the initial list of the cluster.
         "startupProbe": _asked("/readyz", periodSeconds=2, failureThreshold=300),
-        # An API server that is away is no reason to begin anew.
+        # An unreachable API server must not cause a restart.
         "livenessProbe": _asked("/livez", periodSeconds=10, timeoutSeconds=5, failureThreshold=12),
         "readinessProbe": _asked("/readyz", periodSeconds=5),
         "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "6Gi"}},

@@ -1,6 +1,6 @@
-"""Applies Applications from files, and shows what Argo CD makes of them.
+"""Applies Applications from files and reports their status in Argo CD.
 
-In: a cluster and manifests. Out: told as it goes. Never: prints; writes an Application that is as its file says.
+In: a cluster and manifests. Out: progress messages. Never: prints; writes an Application that is unchanged.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.patch.change_summary import replacement
 
-LOOKING: Final = 10.0  # seconds for Argo CD to look at what was changed
+LOOKING: Final = 10.0  # seconds to wait until Argo CD has compared the changed Applications
 FILES: Final = ("dev-application.yaml", "staging-application.yaml", "production-application.yaml")
 WORDS: Final = {Verb.CREATE: "created", Verb.UPDATE: "updated", Verb.UNCHANGED: "unchanged"}
 
 
 async def apply_applications(cluster: Cluster, wanted: Sequence[Manifest], tell: Tell) -> None:
-    """Safe to repeat."""
+    """Apply the Applications and report their status; safe to repeat."""
     for line in banner("Applying Argo CD Applications"):
         tell(line)
     tell("\nStep 1: Checking the login...")
@@ -45,8 +45,8 @@ async def apply_applications(cluster: Cluster, wanted: Sequence[Manifest], tell:
         tell(f"✓ Application {key_of(manifest).name} {WORDS[await apply_application(cluster, manifest)]}")
     seen = [await _is_looked_at(cluster, wanted, name) for name in namespaces]
     if left := _with_placeholder(wanted):
-        tell(f"⚠ {', '.join(left)}: repoURL is still {PLACEHOLDER}, where nothing is")
-        tell("  Put your repository's address there, and run this again")
+        tell(f"⚠ {', '.join(left)}: repoURL is still the placeholder {PLACEHOLDER}")
+        tell("  Replace it with the URL of your repository, and run this again")
     tell("")
     for line in banner("Current Application Status:"):
         tell(line)
@@ -55,11 +55,11 @@ async def apply_applications(cluster: Cluster, wanted: Sequence[Manifest], tell:
         tell(table_of([there[key] for each in wanted if (key := key_of(each)) in there]))
         tell(f"\nURL: {await _url(cluster, name)}")
     if not all(seen):
-        tell("⚠ The table is of before: nobody has looked at the new sources yet; does a controller run?")
+        tell("⚠ The table is outdated: the new sources are not compared yet; check that a controller runs")
 
 
 async def _is_looked_at(cluster: ClusterReader, wanted: Sequence[Manifest], namespace: str) -> bool:
-    """Waits a moment until each status is about the sources that are named now; new ones have none yet."""
+    """Wait until the status of each Application matches its current sources; new Applications have no status yet."""
     names = [key_of(each).name for each in wanted if key_of(each).namespace == namespace]
 
     def is_new(live: Named) -> bool:
@@ -75,7 +75,7 @@ async def _check_namespace(cluster: ClusterReader, name: str) -> None:
 
 
 async def apply_application(cluster: Cluster, manifest: Manifest) -> Verb:
-    """The spec becomes that of the file; labels and annotations of others stay."""
+    """Create the Application or replace its spec; other labels and annotations stay."""
     key = key_of(manifest)
     try:
         live = await cluster.get(key)
@@ -89,10 +89,10 @@ async def apply_application(cluster: Cluster, manifest: Manifest) -> Verb:
         await cluster.patch(key, {**patch, "metadata": metadata})
         return Verb.UPDATE
     except Conflict as error:
-        raise UserError("was changed by somebody else just now; run the command again", where=str(key)) from error
+        raise UserError("was changed in the meantime; run the command again", where=str(key)) from error
     except ClusterError as error:
         if error.code == 404:
-            what = "this cluster does not know the kind Application"
+            what = "this cluster has no kind Application"
             raise NotInstalled(f"{what}; install Argo CD, or log in to the cluster that has it") from error
         raise
 
@@ -109,14 +109,14 @@ async def _url(cluster: ClusterReader, namespace: str) -> str:
 def check_application(manifest: Manifest, where: str) -> Manifest:
     key = key_of(manifest)
     if key.group_kind != APPLICATION:
-        raise UserError(f"holds {key.kind} {key.name}, not an Application; move it elsewhere", where=where)
+        raise UserError(f"contains {key.kind} {key.name}, not an Application; move it elsewhere", where=where)
     if not key.namespace:
-        raise UserError(f"Application {key.name} has no metadata.namespace; add that of Argo CD", where=where)
+        raise UserError(f"Application {key.name} has no metadata.namespace; add the namespace of Argo CD", where=where)
     return manifest
 
 
 def destinations(wanted: Sequence[Manifest]) -> tuple[str, ...]:
-    """The namespaces of this cluster that they deploy to, in their order."""
+    """List the namespaces of this cluster that the Applications deploy to, in order."""
     return tuple(dict.fromkeys(place for each in wanted if (place := desired.destination(each))))
 
 

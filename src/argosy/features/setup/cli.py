@@ -1,4 +1,4 @@
-"""`argosy setup …`: environments, permissions and Applications for an Argo CD that runs in a cluster."""
+"""`argosy setup …`: set up environments, permissions and Applications for an Argo CD in a cluster."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ See also: docs/guides/environments.md, docs/reference/argosy-yaml.md
 
 
 def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
-    about = "environments, permissions and Applications for an Argo CD"
+    about = "set up environments, permissions and Applications for an Argo CD"
     parser = _described(commands, "setup", about)
     parts = parser.add_subparsers(dest="part", metavar="COMMAND", required=True, parser_class=type(parser))
     _add_delivering(parts)
@@ -52,17 +52,17 @@ def _described(commands: Commands[argparse.ArgumentParser], name: str, about: st
 
 
 def _add_delivering(parts: Commands[argparse.ArgumentParser]) -> None:
-    _add(parts, "plan", "what setting up argosy.yaml would change", plan)
-    parser = _add(parts, "apply", "set up what argosy.yaml asks for", apply)
+    _add(parts, "plan", "show the changes that argosy.yaml requires", plan)
+    parser = _add(parts, "apply", "apply the setup of argosy.yaml", apply)
     _add_writing(parser)
-    about = "wait for the operator to take settings over, at most (default: 120)"
+    about = "seconds to wait until the operator has applied the settings (default: 120)"
     parser.add_argument("--timeout", type=seconds, default=120.0, metavar="S", help=about)
-    _add(parts, "status", "is everything there that argosy.yaml asks for", status)
-    parser = _add(parts, "destroy", "remove what setup made, and nothing else", destroy)
+    _add(parts, "status", "show whether the setup of argosy.yaml is complete", status)
+    parser = _add(parts, "destroy", "remove the objects that setup created", destroy)
     _add_writing(parser)
-    about = "remove the namespaces that setup made, too, with all that is in them; needs -y"
+    about = "also remove the namespaces that setup created, with everything in them; needs -y"
     parser.add_argument("--namespaces", action="store_true", help=about)
-    about = "wait for each Application to be gone, at most (default: 60)"
+    about = "seconds to wait for the deletion of each Application (default: 60)"
     parser.add_argument("--timeout", type=seconds, default=60.0, metavar="S", help=about)
 
 
@@ -83,9 +83,9 @@ def _add_preparing(parts: Commands[argparse.ArgumentParser]) -> None:
     parser = _described(parts, "argocd", "prepare namespaces and permissions with OpenShift GitOps")
     about = "folder of dev-, staging- and production-application.yaml"
     parser.add_argument("--apps", type=Path, required=True, metavar="DIR", help=about)
-    about = "print the admin password, and not only the command that reads it"
+    about = "print the admin password instead of the command that reads it"
     parser.add_argument("--show-password", action="store_true", help=about)
-    about = "wait for Argo CD's server, at most (default: 300; for its namespace never more than 60)"
+    about = "seconds to wait for the Argo CD server (default: 300; at most 60 for its namespace)"
     parser.add_argument("--timeout", type=seconds, default=300.0, metavar="S", help=about)
     _finish(parser, prepare)
 
@@ -94,10 +94,10 @@ def _add_preparing(parts: Commands[argparse.ArgumentParser]) -> None:
     parser.add_argument("folder", type=Path, metavar="DIR", help=about)
     _finish(parser, apply_apps)
 
-    parser = _described(parts, "credentials", "write Secrets with credentials that the cluster knows")
+    parser = _described(parts, "credentials", "write Secrets with credentials from the cluster")
     sources = parser.add_subparsers(dest="source", metavar="SOURCE", required=True, parser_class=type(parser))
-    parser = _described(sources, "gitea", "those of the Gitea that its operator installed")
-    about = "where the Secrets go (default: the namespace of the context)"
+    parser = _described(sources, "gitea", "write the credentials of a Gitea that its operator installed")
+    about = "namespace of the Secrets (default: the namespace of the context)"
     parser.add_argument("-n", "--namespace", default="", metavar="NS", help=about)
     _finish(parser, write_gitea)
 
@@ -146,7 +146,7 @@ def write_gitea(chosen: argparse.Namespace) -> int:
 
 
 def _tell(said: Said) -> None:
-    """At once: the next step may take long."""
+    """Print immediately, because the next step may take long."""
     for line in [said] if isinstance(said, str) else Screen(sys.stdout).table(said.headings, said.rows):
         print(line, flush=True)
 

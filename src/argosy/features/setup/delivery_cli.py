@@ -1,4 +1,4 @@
-"""`argosy setup plan|apply|status|destroy`: what argosy.yaml asks for, planned, done, looked at and taken away."""
+"""`argosy setup plan|apply|status|destroy`: plan, apply, show and remove the setup of argosy.yaml."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def destroy(chosen: argparse.Namespace) -> int:
     from argosy.features.setup.text_output import plan_data
 
     if chosen.namespaces and not (chosen.yes or chosen.dry_run):
-        raise UserError("--namespaces removes all that is in them; add -y if that is what you want")
+        raise UserError("--namespaces removes the namespaces with everything in them; add -y to confirm")
 
     def run() -> int:
         talk, options = _talk(chosen), target_options(chosen)
@@ -83,7 +83,7 @@ def destroy(chosen: argparse.Namespace) -> int:
 
 
 class _Rehearsed(UserError):
-    """Stopped before the first write, as asked."""
+    """Stops a dry run before the first write."""
 
     def __init__(self, planned: Planned) -> None:
         super().__init__("nothing was written")
@@ -124,8 +124,8 @@ def _confirm(planned: Planned, *, is_printed: bool) -> None:
     from argosy.features.setup.text_output import plan_lines
 
     if not sys.stdin.isatty():
-        raise UserError("this changes the cluster and nobody is here to ask; add -y to do it all the same")
-    no = "nothing was changed; run it again and answer y to go on"
+        raise UserError("this changes the cluster and there is no terminal for a confirmation; add -y to continue")
+    no = "nothing was changed; run it again and answer y to continue"
     agree("Do it?", plan_lines(planned), is_printed=is_printed, refusal=no)
 
 
@@ -146,7 +146,7 @@ def _print_data(chosen: argparse.Namespace, data: dict[str, Any]) -> None:
 
 
 def answered(run: Callable[[], int]) -> int:
-    """The exit code; what is missing is an answer, and what is late another."""
+    """Run a command and map errors to exit codes: 1 if something is missing, 4 after a timeout."""
     from argosy.features.setup.delivery_service import TooLate
     from argosy.features.setup.preparation import Missing, NotInstalled, NotReady
 

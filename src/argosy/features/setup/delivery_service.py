@@ -1,7 +1,6 @@
-"""Plans, applies, shows and takes away what argosy.yaml asks for.
+"""Plans, applies, shows and removes the setup of argosy.yaml.
 
-In: a Request, and the flags that choose a cluster. Out: what is planned, was done or is there. Never: writes before
-somebody confirmed.
+In: a setup request and target flags. Out: a plan, its result or the status. Never: writes before the user confirmed.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ class Planned:
 
 @dataclass(frozen=True)
 class Talk:
-    """How to speak with who asked."""
+    """Callbacks to the user interface."""
 
     show: Callable[[Planned], None]
-    confirm: Callable[[Planned], None]  # raises UserError where somebody says no
+    confirm: Callable[[Planned], None]  # raises UserError if the user declines
     done: Done
 
 
@@ -49,7 +48,7 @@ def plan(options: TargetOptions, request: Request) -> Planned:
 
 
 def apply(options: TargetOptions, request: Request, talk: Talk, timeout: float) -> Planned:
-    """The plan, with the verbs that came to be."""
+    """Apply the setup; return the plan with the verbs that were executed."""
 
     async def run() -> Planned:
         async with open_target(options) as (cluster, target):
@@ -67,16 +66,14 @@ def apply(options: TargetOptions, request: Request, talk: Talk, timeout: float) 
 
             await apply_plan(cluster, made, request, note)
             if late := await taken_over(cluster, made, request, timeout):
-                advice = "see whether the operator runs, then: argosy setup status"
+                advice = "check that the operator runs, then: argosy setup status"
                 raise TooLate(f"{late[0]} after {timeout:g} s; {advice}")
             return replace(planned, plan=replace(made, changes=tuple(done)))
 
     return asyncio.run(run())
 
 
-def destroy(
-    options: TargetOptions, request: Request, talk: Talk, timeout: float, *, with_namespaces: bool
-) -> Planned:
+def destroy(options: TargetOptions, request: Request, talk: Talk, timeout: float, *, with_namespaces: bool) -> Planned:
     async def run() -> Planned:
         async with open_target(options) as (cluster, target):
             user = await whoami(cluster)
@@ -97,7 +94,7 @@ class EnvironmentStatus:
     name: str
     namespace: str
     application: str
-    sync: str  # as Argo CD says; a dash for what it has not said
+    sync: str  # as reported by Argo CD; a dash if not reported
     health: str
     missing: tuple[str, ...]
 
@@ -110,7 +107,7 @@ class EnvironmentStatus:
 class SetupStatus:
     planned: Planned
     environments: tuple[EnvironmentStatus, ...]
-    missing: tuple[str, ...]  # of the whole cluster
+    missing: tuple[str, ...]  # cluster-wide
 
     @property
     def is_complete(self) -> bool:

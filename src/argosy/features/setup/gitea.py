@@ -1,6 +1,6 @@
-"""The credentials of a Gitea that an operator installed, as Secrets for those who clone from it.
+"""Secrets with the admin credentials of a Gitea that its operator installed.
 
-In: a cluster and a namespace. Out: sentences. Never: a password in one of them; a guess where something is missing.
+In: a cluster and a namespace. Out: progress messages. Never: prints a password; guesses missing credentials.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from argosy.kube.objects import Manifest, key_of
 from argosy.kube.patch.change_summary import update
 
 GITEA: Final = ResourceKey("pfe.rhpds.com", "Gitea", "gitea", "gitea-with-admin")
-# Name of the Secret → its type: the first is for external-secrets, the second for whoever clones
+# Secret types by name: the first Secret is for external-secrets, the second for Git clients
 SECRETS: Final = {"gitea-credentials-source": "Opaque", "git-credentials-source": "kubernetes.io/basic-auth"}
 
 
@@ -46,7 +46,7 @@ async def write_credentials(cluster: Cluster, namespace: str, tell: Tell) -> Non
 
 
 def credentials_of(gitea: Manifest) -> Credentials | str:
-    """Or why there are none."""
+    """Read the admin credentials, or return why they are missing."""
     username = (gitea.get("spec") or {}).get("giteaAdminUser")
     password = (gitea.get("status") or {}).get("adminPassword")
     which = f"{GITEA.kind} {GITEA.name}"

@@ -1,7 +1,7 @@
-"""Prepares a cluster with OpenShift GitOps: namespaces, Argo CD's permission in each, and where to log in.
+"""Prepares a cluster with OpenShift GitOps: namespaces, Argo CD's permissions in them, and login information.
 
-In: a cluster, and the names of namespaces. Out: told step by step. Never: prints; tells the password unless asked to;
-touches a namespace that is not named.
+In: a cluster and namespace names. Out: step messages. Never: prints; reveals the password unless requested; changes a
+namespace that is not listed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SERVER_SECONDS: Final = 300.0
 
 
 class NotReady(NotInstalled):
-    """It was waited for, and did not come."""
+    """Raised if Argo CD did not become ready in time."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Preparation:
 
 
 async def prepare(cluster: Cluster, wanted: Preparation, tell: Tell) -> None:
-    """Safe to repeat: what is there stays."""
+    """Run all steps; safe to repeat, because existing objects stay."""
     for line in banner("Setting up Argo CD"):
         tell(line)
     await _check_login(cluster, tell)
@@ -116,7 +116,7 @@ async def _binding(cluster: Cluster, place: str) -> str:
             await cluster.create(wanted)
             return f"✓ RoleBinding {desired.BINDING} created in {place}"
         except Conflict:
-            return f"✓ RoleBinding {desired.BINDING} in {place} was made just now by somebody else, skipped"
+            return f"✓ RoleBinding {desired.BINDING} in {place} was created in the meantime, skipped"
     subject = wanted["subjects"][0]
     if any(subject.items() <= each.items() for each in live.get("subjects") or ()):
         return f"✓ RoleBinding {desired.BINDING} in {place} is already there, skipped"
@@ -144,7 +144,7 @@ async def _say_where(cluster: ClusterReader, tell: Tell, *, shows_password: bool
 
 
 async def url(cluster: ClusterReader, namespace: str = USUAL, name: str = SERVER) -> str:
-    """Empty where Argo CD has no Route."""
+    """Return the URL of Argo CD; empty if it has no Route."""
     route = await found(cluster, ResourceKey(*ROUTE, namespace, name))
     host = ((route or {}).get("spec") or {}).get("host")
     return f"https://{host}" if host else ""
@@ -156,7 +156,7 @@ async def _password(cluster: ClusterReader) -> str:
 
 
 async def found(cluster: ClusterReader, key: ResourceKey) -> Manifest | None:
-    """None where the kind is not served, too."""
+    """Get an object; None if it does not exist or its kind is not served."""
     try:
         return await cluster.get(key)
     except ClusterError as error:

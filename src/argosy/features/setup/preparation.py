@@ -1,6 +1,6 @@
-"""The commands behind the scripts of a repository.
+"""Entry points of `argosy setup argocd`, `apps` and `credentials`, which the scripts of a repository call.
 
-In: a folder of Applications, and the flags that choose a cluster. Out: told step by step. Never: prints.
+In: a folder of Applications and target flags. Out: step messages. Never: prints.
 """
 
 from __future__ import annotations
@@ -36,13 +36,11 @@ def apply_applications(options: TargetOptions, folder: Path, tell: Tell, say_whe
 
 
 def write_gitea_credentials(options: TargetOptions, namespace: str, tell: Tell, say_where: Tell) -> None:
-    _with_cluster(
-        options, say_where, lambda cluster, usual: gitea.write_credentials(cluster, namespace or usual, tell)
-    )
+    _with_cluster(options, say_where, lambda cluster, usual: gitea.write_credentials(cluster, namespace or usual, tell))
 
 
 def _with_cluster(options: TargetOptions, say_where: Tell, work: Work) -> None:
-    """Whoever is asked to write is told first where."""
+    """Open the cluster, report the target first, and run the work."""
 
     async def run() -> None:
         async with open_target(options) as (cluster, target):

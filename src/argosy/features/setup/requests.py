@@ -1,7 +1,7 @@
-"""What is asked for: argosy.yaml with the secrets that it names, or a folder of Applications.
+"""Reads argosy.yaml with its secrets, or a folder of Applications.
 
-In: paths and the environment. Out: a Request, or manifests. Never: asks a cluster; reads a file without
-an end.
+In: paths and environment variables. Out: a setup request, or manifests. Never: calls a cluster; reads a file of
+unlimited size.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ MOST_BYTES: Final = 1 << 20
 
 
 class Missing(UserError):
-    """A file that must be there is not."""
+    """Raised if a required file is missing."""
 
 
 def read_request(file: Path) -> Request:
     try:
         delivery = read_delivery(_read(file), str(file))
     except FileNotFoundError:
-        advice = "name yours with -f, or make one with argosy init"
-        raise UserError(f"there is no such file; {advice}", where=str(file)) from None
+        advice = "name yours with -f, or create one with argosy init"
+        raise UserError(f"file not found; {advice}", where=str(file)) from None
     values, unread = _values(delivery, file.parent)
     return Request(delivery, _checks(delivery, str(file)), values, unread)
 
@@ -49,7 +49,7 @@ def _checks(delivery: Delivery, where: str) -> tuple[Check, ...]:
 
 
 def _values(delivery: Delivery, folder: Path) -> tuple[dict[str, str], tuple[str, ...]]:
-    """What the repository's Secret holds, and what of it could not be read."""
+    """Return the values of the repository Secret, and a message for each value that cannot be read."""
     credentials = delivery.repository.credentials
     if credentials is None:
         return {}, ()
@@ -63,7 +63,7 @@ def _values(delivery: Delivery, folder: Path) -> tuple[dict[str, str], tuple[str
         if text := _secret_text(secret, folder):
             values[name] = text if name == "sshPrivateKey" else text.strip()
         else:
-            unread.append(f"the repository's {name} cannot be read: {secret} is empty or not there")
+            unread.append(f"the repository's {name} cannot be read: {secret} is empty or missing")
     return values, tuple(unread)
 
 
@@ -99,14 +99,14 @@ def _text(content: bytes, where: str) -> str:
 
 
 def read_applications(folder: Path) -> list[Manifest]:
-    """Those of the three files, each of which must be there."""
+    """Load the Applications of the three required files."""
     found: list[Manifest] = []
     for name in FILES:
         file = folder / name
         if not file.is_file():
-            raise Missing("is missing; the three Applications belong together, so restore it", where=str(file))
+            raise Missing("file not found; all three Applications are required, so restore it", where=str(file))
         manifests = read_manifests(_read(file), where=str(file))
         if not manifests:
-            raise UserError("is empty; put an Application into it", where=str(file))
+            raise UserError("is empty; add an Application", where=str(file))
         found += (check_application(each, str(file)) for each in manifests)
     return found

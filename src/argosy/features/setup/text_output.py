@@ -1,4 +1,4 @@
-"""How plans of a setup look. In: what was planned or found. Out: lines, and data for scripts. Never: prints."""
+"""Text and JSON output of setup plans. In: a plan or status. Out: lines, and data for scripts. Never: prints."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def head(planned: Planned) -> Iterator[str]:
     user = f"  user {planned.user}" if planned.user else ""
     yield f"Cluster   {planned.where}{user}"
     if place.is_operated:
-        how = "an operator keeps it: settings go into the resource, not into argocd-cm"
+        how = "managed by an operator: settings go into the resource, not into argocd-cm"
         yield f"Argo CD   ArgoCD/{place.name} in {place.namespace} ({how})"
     else:
-        yield f"Argo CD   {place.namespace} (no operator: settings go right into argocd-cm)"
+        yield f"Argo CD   {place.namespace} (no operator: settings go directly into argocd-cm)"
 
 
 def plan_lines(planned: Planned) -> Iterator[str]:
@@ -43,7 +43,7 @@ def plan_lines(planned: Planned) -> Iterator[str]:
 
 
 def closing_lines(planned: Planned, command: str = "") -> Iterator[str]:
-    """`command` is what does it, if it was not done."""
+    """Render the summary, notes and problems; `command` applies the plan."""
     plan = planned.plan
     counts = _counts(planned)
     if plan.to_write:

@@ -36,9 +36,7 @@ async def there(cluster: Cluster) -> Cluster:
     await carry_out(cluster, make_plan(OPTIONS, await survey(cluster, OPTIONS)), lambda step: None, 0.0)
     spec = {"holderIdentity": "a", "leaseDurationSeconds": 15}
     metadata = {"name": LEADS, "namespace": "argosy"}
-    await cluster.create(
-        {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
-    )
+    await cluster.create({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec})
     return cluster
 
 
@@ -96,7 +94,7 @@ async def test_applications_definitions_and_settings_stay(there: Cluster) -> Non
     wanted = {f"{each['kind']} {each['metadata']['name']}" for each in manifests(OPTIONS) if each["kind"] not in kept}
     assert set(done) == wanted | {f"Lease {LEADS}"}
     assert done.index("Deployment argosy-controller") < done.index("ClusterRole argosy-controller")
-    assert "Applications that stay, with all that they delivered: 1" in plan.notes
+    assert "Applications that stay, with their resources: 1" in plan.notes
     for name in DEFINITIONS:
         assert await there.get(ResourceKey(*DEFINITION, "", name))
     assert await there.get(ResourceKey("argoproj.io", "Application", "argosy", "web"))
@@ -109,7 +107,7 @@ async def test_an_installation_of_another_namespace_keeps_its_rights(there: Clus
     remains = await survey_remains(there, other, await find_engines(there, "other"))
     for is_forced in (False, True):
         plan = make_removal(other, remains, with_applications=True, is_forced=is_forced)
-        told = "argosy is installed in namespace argosy; take it out there: argosy uninstall --namespace argosy"
+        told = "argosy is installed in namespace argosy; uninstall it there: argosy uninstall --namespace argosy"
         assert plan.problems[0] == told
         with pytest.raises(UserError, match="installed in namespace argosy"):
             await remove(there, plan)
@@ -141,9 +139,9 @@ async def test_beside_an_argocd_it_is_refused_while_adopted_applications_would_b
     assert (await removal(there)).problems == ()
     await application(there, "ours", annotations={"argosy.dev/engine": "argosy", **paused})
     (problem,) = (await removal(there)).problems
-    assert problem.startswith("argosy/ours would be delivered by nobody") and "argosy app hand-back" in problem
+    assert problem.startswith("argosy/ours would not be delivered any more") and "argosy app hand-back" in problem
     forced = await removal(there, forced=True)
-    assert forced.problems == () and forced.notes[-1].startswith("argosy/ours would be delivered by nobody")
+    assert forced.problems == () and forced.notes[-1].startswith("argosy/ours would not be delivered any more")
     assert (await removal(there, applications=True)).problems == ()
 
 
@@ -157,7 +155,7 @@ async def test_with_applications_the_engine_takes_them_away_before_it_goes(there
     """Here nobody serves finalizers: so nothing else may have gone when the time is over."""
     await application(there, "web")
     plan = await removal(there, applications=True)
-    with pytest.raises(TooLate, match="the engine is still there"):
+    with pytest.raises(TooLate, match="the engine still runs"):
         await remove(there, plan)
     live = await there.get(ResourceKey("argoproj.io", "Application", "argosy", "web"))
     assert live and live["metadata"]["finalizers"] == [FINALIZER] and live["metadata"]["deletionTimestamp"]
@@ -173,8 +171,8 @@ async def test_nothing_can_be_taken_away_where_no_engine_runs(there: Cluster) ->
     await application(there, "web")
     await there.delete(LEASE)
     (problem,) = (await removal(there, applications=True)).problems
-    assert problem.startswith("no engine of argosy runs that could take away what argosy/web delivered")
-    ways = "start one (argosy controller --namespace argosy), or delete them and keep what they delivered: argosy app "
+    assert problem.startswith("no argosy controller runs that could delete the resources of argosy/web")
+    ways = "start one (argosy controller --namespace argosy), or delete them and keep their resources: argosy app "
     assert problem.endswith(f"; {ways}delete web --cascade=false, then run this again")
 
 
@@ -202,7 +200,7 @@ async def test_beside_an_argocd_its_applications_and_definitions_stay(there: Clu
     assert ("Application", "ours") in kinds and ("Application", "theirs") not in kinds
     assert not [kind for kind, _ in kinds if kind in ("CustomResourceDefinition", "Namespace")]
     assert "CustomResourceDefinition applications.argoproj.io stays: an Argo CD needs it" in plan.notes
-    assert "Namespace argosy stays: Applications are in it" in plan.notes
+    assert "Namespace argosy stays: it contains Applications" in plan.notes
 
 
 PAUSED = {"argocd.argoproj.io/skip-reconcile": "true"}
@@ -212,7 +210,7 @@ async def test_definitions_stay_while_objects_of_them_do(there: Cluster) -> None
     await there.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
     await application(there, "web", "team", annotations=PAUSED)
     plan = await removal(there, applications=True, forced=True)
-    assert "CustomResourceDefinition applications.argoproj.io stays: team/web would go with it" in plan.notes
+    assert "CustomResourceDefinition applications.argoproj.io stays: team/web would be deleted with it" in plan.notes
     assert ("CustomResourceDefinition", "appprojects.argoproj.io") in {
         (step.key.kind, step.key.name) for step in plan.steps
     }
@@ -240,7 +238,7 @@ async def test_what_nobody_delivers_is_not_waited_for(there: Cluster, annotation
     (problem,) = plan.problems
     assert problem.startswith("argosy/web would stay: argosy does not deliver them")
     advice = problem.partition("; ")[2]
-    assert advice.startswith("take argocd.argoproj.io/skip-reconcile and argosy.dev/engine off them first")
+    assert advice.startswith("remove argocd.argoproj.io/skip-reconcile and argosy.dev/engine from them first")
     assert "argosy app delete web --cascade=false" in advice and "--applications" not in advice
     await there.patch(key_of(app), {"metadata": {"finalizers": [FINALIZER]}})
     assert (await removal(there)).problems == (problem,)
@@ -251,9 +249,7 @@ async def test_what_the_installation_did_not_make_stays(there: Cluster) -> None:
     key = ResourceKey(*DEFINITION, "", "applications.argoproj.io")
     await there.patch(key, {"metadata": {"labels": {"app.kubernetes.io/part-of": "argocd"}}})
     plan = await removal(there, applications=True)
-    assert (
-        "CustomResourceDefinition applications.argoproj.io stays: the installation did not make it" in plan.notes
-    )
+    assert "CustomResourceDefinition applications.argoproj.io stays: argosy install did not create it" in plan.notes
     assert key not in {step.key for step in plan.steps}
 
 
@@ -282,14 +278,14 @@ async def test_what_goes_with_the_namespace_is_not_said_to_stay(there: Cluster) 
     metadata = {"name": "argocd-secret", "namespace": "argosy"}
     await there.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata})
     told = "\n".join((await removal(there, applications=True)).notes)
-    assert "Secret argocd-secret goes with namespace argosy, though the installation did not make it" in told
-    assert "namespace argosy goes with everything in it" in told and "argosy admin export --secrets" in told
+    assert "Secret argocd-secret is deleted with namespace argosy, although argosy install did not create it" in told
+    assert "namespace argosy is deleted with everything in it" in told and "argosy admin export --secrets" in told
     assert "argocd-secret stays" not in told
     assert "Secret argocd-secret stays" in "\n".join((await removal(there)).notes)
     await there.patch(ResourceKey("", "Namespace", "", "argosy"), {"metadata": {"labels": None}})
     told = "\n".join((await removal(there, applications=True)).notes)
-    assert "Secret argocd-secret stays: the installation did not make it" in told
-    assert "goes with" not in told
+    assert "Secret argocd-secret stays: argosy install did not create it" in told
+    assert "is deleted with" not in told
 
 
 async def test_beside_an_argocd_that_does_not_look_here_all_of_them_are_argosys(there: Cluster) -> None:

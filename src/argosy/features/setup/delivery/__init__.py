@@ -1,4 +1,4 @@
-"""What argosy.yaml asks for: read, planned, applied, taken away.
+"""Setup of argosy.yaml: plan, apply and removal.
 
-In: a text, and what is live. Out: a plan and its steps. Never: writes outside the plan.
+In: a setup request and live objects. Out: a plan and its steps. Never: writes outside the plan.
 """

@@ -1,7 +1,7 @@
-"""Who may do what in Argo CD: lines of its policy, merged into what is there.
+"""RBAC policy lines for Argo CD, merged into the existing policy.
 
-In: what a delivery asks for, and the live settings. Out: a patch, or None. Never: loses or moves a line of somebody
-else; asks a cluster.
+In: the RBAC section of argosy.yaml, and the live settings. Out: a patch, or None. Never: loses or moves a foreign line;
+calls a cluster.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ IN_CONFIG_MAP: Final = ("policy.csv", "policy.default", "scopes")
 
 @dataclass(frozen=True)
 class Texts:
-    """None: not set."""
+    """The three policy settings; None if not set."""
 
     policy: str | None = None
     default_role: str | None = None
@@ -32,7 +32,7 @@ class Texts:
 
 
 def policy_key(installation: Installation) -> ResourceKey:
-    """What to write to."""
+    """Return the key of the object to write to."""
     return installation.key if installation.is_operated else read_by_argocd(installation)
 
 
@@ -49,7 +49,7 @@ def texts_of(installation: Installation, live: Manifest | None) -> Texts:
 
 
 def patch_of(installation: Installation, before: Texts, after: Texts) -> dict[str, Any] | None:
-    """A merge patch with what is not the same; None where all is."""
+    """Build a merge patch with the changed settings; None if nothing changed."""
     names = IN_RESOURCE if installation.is_operated else IN_CONFIG_MAP
     pairs = zip(names, _values(before), _values(after), strict=True)
     changed = {name: new for name, old, new in pairs if new is not None and new != old}
@@ -59,7 +59,7 @@ def patch_of(installation: Installation, before: Texts, after: Texts) -> dict[st
 
 
 def merged(before: Texts, rbac: Rbac, owner: str) -> Texts:
-    """With our lines in a block of their own, at the place that it had; else at the end."""
+    """Put our lines into their own block, at its previous position or at the end."""
     return Texts(
         _with_block(before.policy, list(lines_of(rbac)), owner),
         rbac.default_role if rbac.default_role is not None else before.default_role,
@@ -68,7 +68,7 @@ def merged(before: Texts, rbac: Rbac, owner: str) -> Texts:
 
 
 def without(before: Texts, owner: str) -> Texts:
-    """Our block is gone; the default role and the scopes stay: what they were before is not known."""
+    """Remove our block; keep default role and scopes, because their previous values are unknown."""
     return Texts(_with_block(before.policy, [], owner), before.default_role, before.scopes)
 
 
@@ -83,12 +83,12 @@ def lines_of(rbac: Rbac) -> Iterator[str]:
 
 
 def _with_block(policy: str | None, lines: Sequence[str], owner: str) -> str | None:
-    """A text that is not set stays so where there is nothing to say."""
+    """Update our block; an unset policy stays unset if there are no lines."""
     return with_block(policy or "", lines, owner) or policy
 
 
 def with_block(policy: str, lines: Sequence[str], owner: str) -> str:
-    """What somebody else's line says already is not said twice."""
+    """Replace our block in a policy, without lines that already exist outside of it."""
     # argo: a line that begins with # is a comment
     first, last = f"# argosy-setup {owner}: begin", f"# argosy-setup {owner}: end"
     before, after, has_block = _around(policy.splitlines(), first, last)
@@ -101,7 +101,7 @@ def with_block(policy: str, lines: Sequence[str], owner: str) -> str:
 
 
 def _around(lines: list[str], first: str, last: str) -> tuple[list[str], list[str], bool]:
-    """What stands before and after our block. Where its end was lost, nobody knows which lines are ours: all stay."""
+    """Split the lines before and after our block. If its end marker is lost, keep all lines."""
     if first not in lines:
         return lines, [], False
     begin = lines.index(first)
@@ -111,7 +111,7 @@ def _around(lines: list[str], first: str, last: str) -> tuple[list[str], list[st
 
 
 def holds(data: Mapping[str, str], rbac: Rbac) -> bool:
-    """Whether Argo CD reads all that is asked for, from argocd-rbac-cm."""
+    """Return True if the data of argocd-rbac-cm contains all requested RBAC settings."""
     there = {_normal(line) for line in (data.get("policy.csv") or "").splitlines()}
     if any(_normal(line) not in there for line in lines_of(rbac)):
         return False
@@ -120,7 +120,7 @@ def holds(data: Mapping[str, str], rbac: Rbac) -> bool:
 
 
 def added(before: Texts, after: Texts) -> list[str]:
-    """Sentences: which lines come and go, and which texts change."""
+    """Describe added and removed lines, and changed settings."""
     old, new = (before.policy or "").splitlines(), (after.policy or "").splitlines()
     rules = [f"+ {line}" for line in new if line not in old and not line.startswith("#")]
     rules += [f"- {line}" for line in old if line not in new and not line.startswith("#")]

@@ -1,7 +1,7 @@
-"""Carries out a plan, step by step.
+"""Executes a setup plan, step by step.
 
-In: a cluster and a Plan. Out: one word a step, while it goes. Never: writes what is not in the plan, or over what
-somebody else changed since it was made.
+In: a cluster and a plan. Out: a callback per change. Never: writes an object that is not in the plan; overwrites a
+change that was made after the plan.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Done = Callable[[Change, Verb], None]
 
 
 async def apply_plan(cluster: Cluster, plan: Plan, request: Request, done: Done) -> None:
-    """Tells `done` of each change, also of those that are not needed."""
+    """Execute the plan; call `done` for each change, including unchanged objects."""
     if plan.problems:
         raise UserError(plan.problems[0])
     if request.unread and any(change.part is Part.REPOSITORY for change in plan.to_write):
@@ -55,13 +55,13 @@ async def _write(cluster: Cluster, change: Change, request: Request, installatio
 
 
 def changed_meanwhile(change: Change) -> UserError:
-    what = "was made" if change.verb is Verb.CREATE else "was changed"
-    advice = "run the command again to see a new one"
-    return UserError(f"{what} by somebody else since the plan; {advice}", where=str(change.key))
+    what = "was created" if change.verb is Verb.CREATE else "was changed"
+    advice = "run the command again for a new plan"
+    return UserError(f"{what} by someone else since the plan; {advice}", where=str(change.key))
 
 
 async def _write_checks(cluster: Cluster, installation: Installation, checks: Sequence[Check]) -> Verb:
-    """Read again each time: the same object holds the policy, and others write to it, too."""
+    """Write the checks; read the object before each attempt, because other writers change it too."""
     async for _ in attempts():
         patch = with_marks(await read_place(cluster, installation), checks)
         if patch is None:
@@ -114,7 +114,7 @@ def _policy_map(installation: Installation, patch: Manifest) -> Manifest:
 
 
 async def attempts() -> AsyncIterator[int]:
-    """With a pause between them, so that who was first can finish."""
+    """Yield attempt numbers, with a backoff between attempts so that a concurrent writer can finish."""
     for number in range(ATTEMPTS):
         if number:
             await sleep(SYSTEM_CLOCK, AGAIN.delay(number))
@@ -122,12 +122,12 @@ async def attempts() -> AsyncIterator[int]:
 
 
 def busy(where: str) -> UserError:
-    what = f"was changed by others {ATTEMPTS} times in a row"
-    return UserError(f"{what}; find out by whom, then run the command again", where=where)
+    what = f"gave up after {ATTEMPTS} write conflicts"
+    return UserError(f"{what}; find out who changes it, then run the command again", where=where)
 
 
 async def taken_over(cluster: Cluster, plan: Plan, request: Request, seconds: float) -> list[str]:
-    """What the operator has not written into Argo CD's ConfigMaps in time."""
+    """Wait for the operator; list the settings that it did not write into Argo CD's ConfigMaps in time."""
     installation, rbac = plan.installation, request.delivery.rbac
     late = []
     if request.checks and not await until(

@@ -1,6 +1,6 @@
-"""The manifests that a delivery asks for.
+"""Desired manifests of a setup.
 
-In: a Delivery and the Argo CD that it is for. Out: manifests. Never: knows what is live.
+In: a delivery file and an Argo CD installation. Out: manifests. Never: reads live state.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SECRET: Final = GroupKind("", "Secret")
 ROLE_BINDING: Final = GroupKind("rbac.authorization.k8s.io", "RoleBinding")
 
 MANAGED_BY: Final = "app.kubernetes.io/managed-by"
-MARK: Final = "argosy-setup"  # on what setup made, so that it removes nothing else
+MARK: Final = "argosy-setup"  # label value of objects that setup created, so that it removes only these
 DASHBOARD: Final = {"opendatahub.io/dashboard": "true"}
 DISPLAY_NAME: Final = "openshift.io/display-name"
 BINDING: Final = "argocd-admin"
@@ -33,7 +33,7 @@ def is_ours(live: Manifest) -> bool:
 
 
 def destination(application: Manifest) -> str:
-    """The namespace of this cluster that it deploys to; empty where that is another cluster's."""
+    """Return the destination namespace of an Application; empty if it is in another cluster."""
     place = (application.get("spec") or {}).get("destination") or {}
     server = parse_cluster_address(str(place.get("server") or ""))
     is_here = server == IN_CLUSTER or place.get("name") == "in-cluster"
@@ -41,8 +41,8 @@ def destination(application: Manifest) -> str:
 
 
 def account(installation: Installation) -> str:
-    """The service account that syncs."""
-    # argo: the operator puts the instance's name in front
+    """Return the service account of the application controller."""
+    # argo: the operator prefixes the instance name
     prefix = f"{installation.name}-" if installation.is_operated else ""
     return f"{prefix}argocd-application-controller"
 
@@ -58,7 +58,7 @@ def subject(installation: Installation) -> dict[str, str]:
 
 
 def role_binding(place: str, installation: Installation) -> Manifest:
-    """Argo CD may do in this namespace whatever an administrator of it may."""
+    """Build the binding that makes Argo CD an admin of the namespace."""
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "RoleBinding",
@@ -81,10 +81,8 @@ def application(delivery: Delivery, environment: Environment, installation: Inst
         "source": source,
         "destination": {"server": IN_CLUSTER, "namespace": environment.namespace},
         "syncPolicy": _sync_policy(environment),
-        # argo: InferenceService has no status subresource in old clusters, so its status would count as a difference
-        "ignoreDifferences": [
-            {"group": "serving.kserve.io", "kind": "InferenceService", "jsonPointers": ["/status"]}
-        ],
+        # argo: InferenceService has no status subresource in old clusters, so its status would show as a diff
+        "ignoreDifferences": [{"group": "serving.kserve.io", "kind": "InferenceService", "jsonPointers": ["/status"]}],
     }
     return {"apiVersion": "argoproj.io/v1alpha1", "kind": APPLICATION.kind, "metadata": metadata, "spec": spec}
 
@@ -104,7 +102,7 @@ def repository_key(delivery: Delivery, installation: Installation) -> ResourceKe
 
 
 def repository_secret(key: ResourceKey, values: Mapping[str, str]) -> Manifest:
-    """argo: type and url are needed; without them Argo CD does not see the Secret."""
+    """Build the repository Secret. argo: Argo CD ignores a Secret without type and url."""
     metadata = {
         "name": key.name,
         "namespace": key.namespace,

@@ -1,6 +1,6 @@
-"""What a cluster has of that which a delivery asks for.
+"""Live state of the objects that a setup manages.
 
-In: a cluster and a Delivery. Out: Live. Never: writes; reads objects that no plan needs.
+In: a cluster and a delivery file. Out: live objects. Never: writes; reads objects that no plan needs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ async def survey(cluster: ClusterReader, delivery: Delivery) -> Live:
     installation = await _installation(cluster, delivery)
     found = {key: live for key in asked_keys(delivery, installation) if (live := await _get(cluster, key))}
     if installation.key not in found:
-        raise NotInstalled(f"{installation.key} was deleted just now; run the command again")
+        raise NotInstalled(f"{installation.key} was deleted in the meantime; run the command again")
     return Live(installation, found, await _repositories(cluster, delivery, installation))
 
 
@@ -33,7 +33,7 @@ async def _installation(cluster: ClusterReader, delivery: Delivery) -> Installat
 
 
 async def _repositories(cluster: ClusterReader, delivery: Delivery, installation: Installation) -> list[Manifest]:
-    """Secrets are read only where a Secret is asked for."""
+    """List repository Secrets, only if the delivery file has repository credentials."""
     if delivery.repository.credentials is None:
         return []
     label = ",".join(f"{name}={value}" for name, value in desired.FOR_REPOSITORY.items())
@@ -45,6 +45,6 @@ async def _get(cluster: ClusterReader, key: ResourceKey) -> Manifest | None:
         return await cluster.get(key)
     except ClusterError as error:
         if error.code == 404 and key.group_kind == APPLICATION:
-            what = "this cluster does not know the kind Application"
+            what = "this cluster has no kind Application"
             raise NotInstalled(f"{what}; install Argo CD, or log in to the cluster that has it") from error
         raise

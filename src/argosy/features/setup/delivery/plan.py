@@ -1,6 +1,7 @@
-"""What setting up a delivery changes in a cluster.
+"""Plan of a setup: the changes that argosy.yaml requires in a cluster.
 
-In: what is asked for, and what is live. Out: a Plan. Never: I/O; changes a field that is not asked for; shows a secret.
+In: a setup request and live objects. Out: a plan. Never: does I/O; changes a field that was not requested; reveals a
+secret.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Verb(StrEnum):
 
 
 class Part(StrEnum):
-    """In the order in which they are written."""
+    """Parts of a setup, in apply order."""
 
     NAMESPACE = "namespace"
     ROLE_BINDING = "rolebinding"
@@ -51,37 +52,37 @@ class Part(StrEnum):
 
 @dataclass(frozen=True)
 class Request:
-    """What somebody asks for, with everything read that is not in the cluster."""
+    """The delivery file with its health checks and secrets, loaded completely."""
 
     delivery: Delivery
     checks: tuple[Check, ...] = ()
-    values: Mapping[str, str] = field(default_factory=dict, repr=False)  # of the repository's Secret; none: none
-    unread: tuple[str, ...] = ()  # secrets that could not be read, as sentences
+    values: Mapping[str, str] = field(default_factory=dict, repr=False)  # of the repository Secret; empty: no Secret
+    unread: tuple[str, ...] = ()  # messages about unreadable secrets
 
 
 @dataclass(frozen=True)
 class Live:
-    """What the cluster has of that."""
+    """The live objects of a setup."""
 
     installation: Installation
     found: Mapping[ResourceKey, Manifest]
-    repositories: Sequence[Manifest] = ()  # Secrets that tell Argo CD of repositories
+    repositories: Sequence[Manifest] = ()  # repository Secrets of Argo CD
 
 
 @dataclass(frozen=True)
 class Change:
-    environment: str  # empty: of the whole cluster
+    environment: str  # empty: cluster-wide
     part: Part
     key: ResourceKey
     verb: Verb
-    manifest: Manifest = field(repr=False)  # to create; for an update, the merge patch
+    manifest: Manifest = field(repr=False)  # for an update, the merge patch
     differences: tuple[str, ...] = ()
-    version: str = ""  # of the live manifest that this was computed from
+    version: str = ""  # resourceVersion of the live object that the change is based on
     uid: str = ""
 
     @property
     def shown(self) -> Manifest:
-        """The manifest as anybody may see it."""
+        """The manifest with hidden secret values."""
         data = self.manifest.get("data")
         if self.part is not Part.REPOSITORY or not isinstance(data, Mapping):
             return self.manifest
@@ -94,8 +95,8 @@ class Change:
 class Plan:
     installation: Installation
     changes: tuple[Change, ...]
-    notes: tuple[str, ...] = ()  # for people to think about
-    problems: tuple[str, ...] = ()  # what must be solved before
+    notes: tuple[str, ...] = ()  # warnings for the user
+    problems: tuple[str, ...] = ()  # errors to fix before the plan can run
 
     @property
     def to_write(self) -> list[Change]:
@@ -106,7 +107,7 @@ class Plan:
 
 
 def asked_keys(delivery: Delivery, installation: Installation) -> list[ResourceKey]:
-    """Everything that a plan is made from."""
+    """List the keys of all objects that a plan depends on."""
     keys = [installation.key, access_policy.policy_key(installation)]
     for environment in delivery.environments:
         keys.append(ResourceKey(*desired.NAMESPACE, "", environment.namespace))
@@ -157,12 +158,12 @@ def _update(
 
 
 def _labels(wanted: Manifest, found: Manifest) -> Manifest:
-    """Of a namespace that exists: its labels are refreshed, its name for people is somebody's choice."""
+    """Update only the labels of an existing namespace; its display name belongs to the user."""
     return {"metadata": {"labels": _without_mark(wanted)}}
 
 
 def _subjects(wanted: Manifest, found: Manifest) -> Manifest:
-    """Others keep the role that they have by the same binding."""
+    """Add our subject to the binding and keep the others."""
     subjects = found.get("subjects") or []
     ours = wanted["subjects"][0]
     is_there = any({**each, "apiGroup": ""} == {**ours, "apiGroup": ""} for each in subjects)
@@ -179,11 +180,11 @@ def _application_manual(wanted: Manifest, found: Manifest) -> Manifest:
 
 
 def _without_mark(wanted: Manifest) -> dict[str, str]:
-    """What somebody else made does not become ours by being changed."""
+    """Return the labels without the ownership label, because an update must not claim a foreign object."""
     return {name: value for name, value in wanted["metadata"]["labels"].items() if name != desired.MANAGED_BY}
 
 
-# -- of the whole cluster --------------------------------------------------------------------------------------------
+# -- cluster-wide changes ---------------------------------------------------------------------------------------------
 
 
 def _of_cluster(request: Request, live: Live) -> Iterator[Change]:
@@ -196,7 +197,7 @@ def _of_cluster(request: Request, live: Live) -> Iterator[Change]:
 
 
 def _repository(request: Request, live: Live) -> Change:
-    """A Secret that tells Argo CD of this repository already is used, whoever made it."""
+    """Reuse an existing repository Secret for this URL, whoever created it."""
     key = desired.repository_key(request.delivery, live.installation)
     found = next((each for each in live.repositories if _is_for(each, request.delivery.repository.url)), None)
     if found is None:
@@ -235,42 +236,42 @@ def _policy(request: Request, live: Live) -> Change:
     return Change("", Part.POLICY, key, verb, patch or {}, tuple(access_policy.added(before, after)))
 
 
-# -- what people should know -----------------------------------------------------------------------------------------
+# -- notes and problems -----------------------------------------------------------------------------------------------
 
 
 def _questions(delivery: Delivery) -> Iterator[str]:
     if delivery.repository.url == PLACEHOLDER:
-        yield f"repository.url is still {PLACEHOLDER}, where nothing is; put your repository's address there"
+        yield f"repository.url is still the placeholder {PLACEHOLDER}; replace it with the URL of your repository"
     for environment in delivery.environments:
         if _usual(environment.application) != _usual(environment.namespace):
             what = f'Application "{environment.application}" deploys to namespace "{environment.namespace}"'
-            how = f"correct environments.{environment.name}.namespace or its application"
-            yield f"{environment.name}: {what}: is the other name intended? If not, {how}"
+            how = f"fix environments.{environment.name}.namespace or its application"
+            yield f"{environment.name}: {what}: is the different name intended? If not, {how}"
 
 
 def _usual(name: str) -> str:
-    """The name with its environment in full: `fraud-prod` and `fraud-production` mean the same."""
+    """Expand the environment in a name, so that `fraud-prod` equals `fraud-production`."""
     product, dash, environment = name.rpartition("-")
     return product + dash + SHORTENED.get(environment, environment)
 
 
 def _overruled(checks: Sequence[Check], live: Live) -> Iterator[str]:
-    """argo: the operator copies extraConfig last, so that it wins."""
+    """Warn about overridden checks. argo: the operator copies extraConfig last, so it overrides other settings."""
     if live.installation.is_operated:
         place = Place(live.installation, live.found[live.installation.key])
         for check in checks:
             if check.key in place.data:
-                yield f"{check.name}: spec.extraConfig holds {check.key}, which wins; remove it there"
+                yield f"{check.name}: spec.extraConfig holds {check.key}, which overrides it; remove it there"
 
 
 def _problems(delivery: Delivery, live: Live) -> Iterator[str]:
     for key, found in live.found.items():
         if found["metadata"].get("deletionTimestamp"):
-            yield f"{key} is being deleted; wait until it is gone, or find out what holds it up"
+            yield f"{key} is being deleted; wait until it is deleted, or find out what blocks it"
     for name in dict.fromkeys(environment.namespace for environment in delivery.environments):
         found_binding = live.found.get(ResourceKey(*desired.ROLE_BINDING, name, desired.BINDING))
         role = (found_binding or {}).get("roleRef") or {}
         if found_binding and (role.get("kind"), role.get("name")) != ("ClusterRole", "admin"):
-            # k8s: a binding's role cannot be changed
+            # k8s: roleRef is immutable
             what = f"is for {role.get('kind')} {role.get('name')}, not for ClusterRole admin"
-            yield f"{key_of(found_binding)} {what}; delete or rename it, if nobody needs it"
+            yield f"{key_of(found_binding)} {what}; delete or rename it if it is not needed"

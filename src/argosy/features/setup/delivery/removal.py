@@ -1,7 +1,7 @@
-"""Takes away what setup brought.
+"""Removal of the objects that setup created.
 
-In: a cluster, and what a delivery asked for. Out: a Plan of deletions, and its steps. Never: removes what it did not
-make, or a namespace that nobody told it to remove; says deleted of what is still there.
+In: a cluster and a setup request. Out: a plan of deletions, and its execution. Never: removes foreign objects; removes
+a namespace without --namespaces; reports an object as deleted that still exists.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from argosy.kube.controller.wait import TooLate, until
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
-# Applications first: what they prune on their way needs Argo CD's permissions.
+# Applications first, because pruning their resources needs Argo CD's permissions.
 ORDER: Final = (Part.APPLICATION, Part.HEALTH, Part.POLICY, Part.REPOSITORY, Part.ROLE_BINDING, Part.NAMESPACE)
 
 
 def make_removal(request: Request, live: Live, *, with_namespaces: bool) -> Plan:
-    """The deletions, and a note for each thing that stays."""
+    """Plan the deletions, with a note for each object that stays."""
     changes: list[Change] = []
     notes: list[str] = []
     in_use = _in_use(live)
@@ -34,11 +34,11 @@ def make_removal(request: Request, live: Live, *, with_namespaces: bool) -> Plan
         key = key_of(found)
         place = key.name if part is Part.NAMESPACE else key.namespace
         if not desired.is_ours(found):
-            notes.append(f"{key} stays: setup did not make it")
+            notes.append(f"{key} stays: setup did not create it")
         elif part in (Part.ROLE_BINDING, Part.NAMESPACE) and place in in_use:
-            notes.append(f"{key} stays: {in_use[place]} deploys there, and setup did not make it")
+            notes.append(f"{key} stays: {in_use[place]} deploys there, and setup did not create it")
         elif part is Part.NAMESPACE and not with_namespaces:
-            notes.append(f"{key} stays, with all that is in it; --namespaces removes it")
+            notes.append(f"{key} stays, with everything in it; --namespaces removes it")
         elif key not in {change.key for change in changes}:
             metadata = found["metadata"]
             version, uid = metadata["resourceVersion"], metadata.get("uid", "")
@@ -46,13 +46,13 @@ def make_removal(request: Request, live: Live, *, with_namespaces: bool) -> Plan
     changes += _settings(request, live)
     rbac = request.delivery.rbac
     if rbac and (rbac.default_role or rbac.scopes):
-        notes.append("the policy's default role and scopes stay as they are: what they were before is not known")
+        notes.append("the policy's default role and scopes stay: their previous values are unknown")
     ordered = sorted(changes, key=lambda change: ORDER.index(change.part))
     return Plan(live.installation, tuple(ordered), tuple(dict.fromkeys(notes)))
 
 
 def _in_use(live: Live) -> dict[str, str]:
-    """Namespaces that Applications of others deploy to: without permissions there, those could not even be deleted."""
+    """Map namespaces to the foreign Applications that deploy there and need the permissions for their deletion."""
     found = {key: manifest for key, manifest in live.found.items() if key.group_kind == APPLICATION}
     return {
         place: f"Application {key.name}"
@@ -111,19 +111,19 @@ async def _delete(cluster: Cluster, change: Change) -> None:
     except Conflict as error:
         raise changed_meanwhile(change) from error
     except ClusterError as error:
-        if error.code != 404:  # gone already: as wanted
+        if error.code != 404:  # already deleted
             raise
 
 
 async def _gone(cluster: Cluster, key: ResourceKey, seconds: float) -> None:
-    """Nothing else may go before: what the Application prunes on its way needs Argo CD's permissions."""
+    """Wait for the deletion of an Application, because pruning its resources needs Argo CD's permissions."""
     if await until(cluster, key, lambda live: live is None, seconds):
         return
     live = await cluster.get(key) or {}
     finalizers = (live.get("metadata") or {}).get("finalizers")
-    held = f", held by {', '.join(finalizers)}" if finalizers else ""
+    held = f", blocked by {', '.join(finalizers)}" if finalizers else ""
     what = f"{key.kind} {key.name} is still being deleted after {seconds:g} s{held}"
-    raise TooLate(f"{what}; see whether Argo CD runs, then run the command again: the rest is still there")
+    raise TooLate(f"{what}; check that Argo CD runs, then run the command again: other objects are not removed yet")
 
 
 async def _remove_checks(cluster: Cluster, installation: Installation, request: Request) -> None:

@@ -51,7 +51,7 @@ async def applied(cluster: Cluster, plan: Plan) -> list[Verb]:
 async def test_what_was_made_since_the_plan_is_not_written_over(cluster: Cluster) -> None:
     plan = await planned(cluster)
     await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a-dev"}})
-    with pytest.raises(UserError, match="Namespace/a-dev: was made by somebody else since the plan"):
+    with pytest.raises(UserError, match="Namespace/a-dev: was created by someone else since the plan"):
         await applied(cluster, plan)
 
 
@@ -60,7 +60,7 @@ async def test_what_was_changed_since_the_plan_is_not_written_over(cluster: Clus
     await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a-dev"}})
     plan = await planned(cluster)
     await cluster.patch(NAMESPACE, {"metadata": {"labels": {"opendatahub.io/dashboard": "false"}}})
-    with pytest.raises(UserError, match="was changed by somebody else since the plan"):
+    with pytest.raises(UserError, match="was changed by someone else since the plan"):
         await applied(cluster, plan)
     assert await applied(cluster, await planned(cluster)) == [Verb.UPDATE]
     assert await applied(cluster, await planned(cluster)) == [Verb.UNCHANGED]
@@ -108,7 +108,7 @@ def test_a_secret_comes_from_a_variable_or_a_file_beside_the_delivery(
     request = read_request(file)
     assert "password" not in request.values
     assert request.unread == ("the repository's password cannot be read: environment variable GIT_TOKEN is empty or "
-                              "not there",)  # fmt: skip
+                              "missing",)  # fmt: skip
 
 
 @pytest.mark.parametrize("field", ["username: ada, passwordFrom", "sshKeyFrom"])

@@ -113,9 +113,7 @@ def test_the_account_that_syncs_becomes_administrator_of_the_namespace(
 ) -> None:
     binding = of(make_plan(Request(DELIVERY), live(installation=installation)), Part.ROLE_BINDING, "dev").manifest
     assert binding["metadata"]["name"] == "argocd-admin" and binding["roleRef"]["name"] == "admin"
-    assert binding["subjects"] == [
-        {"kind": "ServiceAccount", "name": account, "namespace": installation.namespace}
-    ]
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": account, "namespace": installation.namespace}]
 
 
 def test_labels_of_a_namespace_are_refreshed_and_those_of_others_stay() -> None:
@@ -314,7 +312,7 @@ def test_only_what_is_marked_is_removed_and_applications_first() -> None:
     there = live(*first, without_mark(application))
     plan = make_removal(Request(DELIVERY), there, with_namespaces=True)
     assert [change.part for change in plan.changes] == [Part.APPLICATION, Part.ROLE_BINDING, Part.NAMESPACE]
-    assert "Application/openshift-gitops/llmops-production stays: setup did not make it" in plan.notes[0]
+    assert "Application/openshift-gitops/llmops-production stays: setup did not create it" in plan.notes[0]
 
 
 def test_an_application_that_stays_keeps_its_permissions_and_its_namespace() -> None:
