@@ -94,4 +94,4 @@ class NotebookWait:
         check_image("--image", self.image)
         if self.notebook_wave is not None and self.notebook_wave >= self.block_wave:
             waves = f"the notebook's wave {self.notebook_wave} does not come before the blocked wave {self.block_wave}"
-            raise UserError(f"{waves}, so the sync would wait for ever; put the notebook into an earlier wave")
+            raise UserError(f"{waves}, so the sync would never finish; put the notebook into an earlier wave")

@@ -125,21 +125,21 @@ def check_name(flag: str, value: str) -> None:
 
 def _check(flag: str, value: str, complaints: Sequence[str]) -> None:
     if complaints:
-        raise UserError(f"{flag} {value!r} is no name that Kubernetes takes: {complaints[0]}; choose another")
+        raise UserError(f"{flag} {value!r} is not a valid Kubernetes name: {complaints[0]}; choose another")
 
 
 def check_image(flag: str, value: str) -> None:
     if not _is_image(value):
-        wrong = f"{flag} {value[:SHOWN]!r} is no image"
+        wrong = f"{flag} {value[:SHOWN]!r} is not a valid image"
         raise UserError(f"{wrong}; write HOST/PATH:TAG or HOST/PATH@sha256:DIGEST")
 
 
 def check_seconds(flag: str, value: int) -> None:
     if not 1 <= value <= LONGEST_WAIT:
         shown = str(value) if abs(value) < 10**12 else "with so many digits"
-        raise UserError(f"{flag} {shown} is no time to wait; give a number of seconds, 1 to {LONGEST_WAIT}")
+        raise UserError(f"{flag} {shown} is not a valid time; expected seconds, 1 to {LONGEST_WAIT}")
 
 
 def check_wave(flag: str, value: int) -> None:
     if abs(value) > LARGEST_WAVE:
-        raise UserError(f"{flag} is no wave; give a number from -{LARGEST_WAVE} to {LARGEST_WAVE}")
+        raise UserError(f"{flag} is not a valid wave; expected a number from -{LARGEST_WAVE} to {LARGEST_WAVE}")

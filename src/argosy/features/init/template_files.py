@@ -41,14 +41,14 @@ class NewRepository:
 
     def check(self) -> None:
         if complaints := dns_label(self.name):
-            raise UserError(f"--name {self.name!r} is no name that Kubernetes takes: {complaints[0]}; choose another")
+            raise UserError(f"--name {self.name!r} is not a valid Kubernetes name: {complaints[0]}; choose another")
         if len(self.name) > LONGEST_NAME:
             raise UserError(f"--name {self.name!r} is too long; use at most {LONGEST_NAME} characters")
         if address_with_secret(self.url):
-            raise UserError("--repo-url holds a user or a password, and would be committed; give it without")
+            raise UserError("--repo-url contains credentials, which would be committed; remove them")
         if not _ADDRESS.fullmatch(self.url):
             known = "https://, ssh://, git://, file:// or git@HOST:PATH"
-            raise UserError(f"--repo-url {self.url!r} is no address of a repository; use {known}")
+            raise UserError(f"--repo-url {self.url!r} is not a valid repository URL; use {known}")
 
     def files(self) -> list[File]:
         """Build all files, sorted by path."""

@@ -142,8 +142,8 @@ def test_the_job_runs_the_notebook_that_is_there() -> None:
     [
         ("Fraud", FRAUD.url, "--name"),
         ("f" * 60, FRAUD.url, "at most 52"),
-        ("fraud", "acme/fraud", "no address"),
-        ("fraud", "https://github.com/acme/fraud.git\n  evil: true", "no address"),
+        ("fraud", "acme/fraud", "not a valid repository URL"),
+        ("fraud", "https://github.com/acme/fraud.git\n  evil: true", "not a valid repository URL"),
         ("fraud", "https://me:secret@github.com/acme/fraud.git", "would be committed"),
     ],
 )
