@@ -258,8 +258,8 @@ def test_pages_that_are_open_run_nothing_of_what_they_show(trap: Trap) -> None:
 def test_what_a_model_answers_and_what_is_found_run_as_little(trap: Trap, served: Served) -> None:
     for question, told in (("[[1]]", "model-answer~"), ('{"instances": ["refuse"]}', "model-refusal~")):
         trap.page.goto("/models/team-a/thing-a")
-        trap.page.get_by_label("What to ask").fill(question)
-        trap.page.get_by_role("button", name="Ask", exact=True).click()
+        trap.page.get_by_label("Input").fill(question)
+        trap.page.get_by_role("button", name="Send", exact=True).click()
         expect(trap.page.locator("#answer")).to_contain_text(told)
         assert trap.page.evaluate(HARM, trap.page.content()) == []
     trap.page.keyboard.press("Control+k")

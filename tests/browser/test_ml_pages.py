@@ -51,20 +51,20 @@ def test_the_list_of_models_tells_who_trained_each_and_what_serves_it(visit: Cal
 @pytest.mark.tier("test")
 def test_a_model_is_asked_and_answers_with_how_long_it_took(visit: Callable[..., Any]) -> None:
     page = visit("/models/ml/fraud")
-    page.get_by_label("What to ask").fill("[[3, 4]]")
-    page.get_by_role("button", name="Ask").click()
+    page.get_by_label("Input").fill("[[3, 4]]")
+    page.get_by_role("button", name="Send").click()
     answer = page.locator("#answer").inner_text()
     assert "[7]" in answer and " ms" in answer
-    page.get_by_text("The same by hand").click()
+    page.get_by_text("Equivalent commands").click()
     expect(page.locator("main")).to_contain_text("curl -sS http://127.0.0.1", use_inner_text=True)
 
 
 def test_what_cannot_be_asked_is_told_beside_what_was_typed(visit: Callable[..., Any]) -> None:
     page = visit("/models/ml/fraud")
-    page.get_by_label("What to ask").fill('{"nothing": 1}')
-    page.get_by_role("button", name="Ask").click()
+    page.get_by_label("Input").fill('{"nothing": 1}')
+    page.get_by_role("button", name="Send").click()
     expect(page.locator("#answer")).to_contain_text("none of messages, prompt, instances or inputs")
-    assert page.get_by_label("What to ask").input_value() == '{"nothing": 1}'
+    assert page.get_by_label("Input").input_value() == '{"nothing": 1}'
 
 
 def test_a_probe_tells_what_each_health_path_said(visit: Callable[..., Any]) -> None:
@@ -83,13 +83,13 @@ def test_a_restart_is_a_new_rollout(visit: Callable[..., Any], site: MachinesWor
 
 def test_who_may_only_look_finds_a_command_in_place_of_buttons(visit: Callable[..., Any]) -> None:
     page = visit("/models/ml/fraud", "rita")
-    assert page.get_by_role("button", name="Ask").count() == page.get_by_role("button", name="Restart").count() == 0
+    assert page.get_by_role("button", name="Send").count() == page.get_by_role("button", name="Restart").count() == 0
     assert "argosy model try fraud" in page.locator("main").inner_text()
 
 
 def test_what_somebody_may_not_see_is_nowhere(visit: Callable[..., Any]) -> None:
     page = visit("/models", "bob")
-    assert "No model is served here" in page.locator("main").inner_text()
+    assert "No models" in page.locator("main").inner_text()
     page.expected.append("404")
     page.goto(page.url + "/ml/fraud")
     assert "Not found" in page.title()

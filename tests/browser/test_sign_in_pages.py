@@ -36,7 +36,7 @@ def test_a_password_leads_to_the_page_that_was_wanted_and_sign_out_leads_back(
     page.goto(f"{world.url}/settings")
     assert page.url == f"{world.url}/login?next=%2Fsettings"
     signed_in(page, world, "wrong", "/login?next=%2Fsettings")
-    page.get_by_text("The name or the password is not right").wait_for()
+    page.get_by_text("Invalid username or password").wait_for()
     signed_in(page, world, path="/login?next=%2Fsettings")
     page.wait_for_url(f"{world.url}/settings")
     (cookie,) = [each for each in page.context.cookies() if each["name"].startswith("argosy-")]

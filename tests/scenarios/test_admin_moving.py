@@ -127,7 +127,7 @@ async def test_a_second_import_changes_nothing(one: Scene, other: Scene, tmp_pat
     held = (await other.app())["metadata"]["annotations"]["argosy.dev/hold"]
     again = await other.argosy(*import_all, "--verbose")
     assert "Plan: 0 to create, 0 to change, 0 to prune" in again.out
-    assert "= Application models in argocd  unchanged: argosy.dev/hold stays as it is here" in again.out
+    assert "= Application models in argocd  unchanged: argosy.dev/hold is kept" in again.out
     assert (await other.app())["metadata"]["annotations"]["argosy.dev/hold"] == held
     assert (await other.argosy("app", "release", "models")).code == 0
     assert "Plan: 0 to create, 0 to change, 0 to prune" in (await other.argosy(*import_all)).out
@@ -144,7 +144,7 @@ async def test_secrets_stay_where_they_are_unless_they_are_asked_for(one: Scene,
     file = tmp_path / "all.yaml"
     file.write_text(whole.out)
     done = await other.argosy("admin", "import", str(file), "-y")
-    assert "= Secret repo in argocd  skip: --secrets imports it" in done.out
+    assert "= Secret repo in argocd  skip: use --secrets to import it" in done.out
     assert await other.get("Secret", "repo", CONTROL) is None
 
 
@@ -155,7 +155,7 @@ async def test_settings_that_are_left_out_are_named_with_the_flag_that_takes_the
         await one.cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
     plain = await one.argosy("admin", "export")
     assert "argocd-gpg-keys-cm" not in plain.out
-    assert "the export is without argocd-gpg-keys-cm; --all-settings takes them along" in plain.err
+    assert "not exported: argocd-gpg-keys-cm; --all-settings includes them" in plain.err
     whole = await one.argosy("admin", "export", "--all-settings")
     names = {each["metadata"]["name"] for each in documents(whole.out)}
     assert {"argocd-gpg-keys-cm", "argocd-notifications-cm"} < names
@@ -264,7 +264,7 @@ async def test_an_operation_under_way_is_neither_moved_nor_written_over(
     await other.patch_app({"metadata": metadata, "operation": {"sync": {}}})
     refused = await other.argosy("admin", "import", str(file), "-y")
     assert refused.code == 5
-    assert "an operation is under way" in refused.out
+    assert "an operation is in progress" in refused.out
     assert "operation" in await other.app()
     stopped = await other.argosy("admin", "import", str(file), "-y", "--stop-operation")
     assert stopped.code == 0, stopped.err
@@ -279,7 +279,7 @@ async def test_one_that_is_to_be_pruned_is_not_while_its_operation_is_under_way(
     file.write_text(dump({**config_map("argosy-cm"), "metadata": {"name": "argocd-cm"}}))
     refused = await one.argosy("admin", "import", str(file), "--prune", "-y")
     assert refused.code == 5
-    assert "✗ Application models in argocd: an operation is under way" in refused.out
+    assert "✗ Application models in argocd: an operation is in progress" in refused.out
     assert await one.get("argoproj.io/Application", "models", CONTROL) is not None
 
 
@@ -292,7 +292,7 @@ async def test_what_an_operator_keeps_is_left_to_it(other: Scene, tmp_path: Path
     file.write_text(dump(cm))
     said = await other.argosy("admin", "import", str(file), "-y")
     assert said.code == 0
-    assert "an operator keeps it: change the ArgoCD resource" in said.out
+    assert "managed by an operator: change the ArgoCD resource" in said.out
 
 
 async def test_what_argocd_exported_is_read(other: Scene, tmp_path: Path) -> None:
@@ -349,5 +349,5 @@ async def test_a_file_that_was_cut_prunes_nothing(one: Scene, tmp_path: Path) ->
     whole, file = (await one.argosy("admin", "export")).out, tmp_path / "cut.yaml"
     file.write_text(whole[: whole.index("repoURL")])
     said = await one.argosy("admin", "import", str(file), "--prune", "-y")
-    assert said.code == 2 and "it is not whole" in said.err
+    assert said.code == 2 and "the file is truncated" in said.err
     assert (await one.app())["spec"]["syncPolicy"] == AUTOMATED

@@ -129,7 +129,7 @@ def test_one_token_is_there_at_a_time_and_none_when_a_cluster_was_removed(both: 
     assert both.add("--name", "prod", "-y").code == 0 and len(both.made()) == 4
     first = both.token()
     again = both.add("--name", "prod", "-y", "--upsert")
-    assert again.code == 0 and "and so the old token" in again.err and not both.is_let_in(first)
+    assert again.code == 0 and "the old token is revoked" in again.err and not both.is_let_in(first)
     assert both.argosy("rotate", "prod").code == 0
     assert len(both.made()) == 4 and both.is_let_in(last := both.token())
     removed = both.argosy("rm", "prod", "-y")
@@ -155,7 +155,7 @@ def test_what_another_needs_stays_when_a_cluster_is_removed(both: Both) -> None:
     both.far.request("PATCH", f"{SYSTEM}/serviceaccounts/{MANAGER}", patch, "application/merge-patch+json")
     both.add("--name", "prod", "-y")
     removed = both.argosy("rm", "prod", "-y")
-    assert "not made by argosy: ServiceAccount argocd-manager" in removed.err and len(both.made()) == 3
+    assert "not created by argosy: ServiceAccount argocd-manager" in removed.err and len(both.made()) == 3
 
 
 @pytest.mark.tier("all")
@@ -206,7 +206,7 @@ def test_a_cluster_that_refuses_its_token_is_not_called_unchanged(both: Both) ->
         if secret["metadata"]["name"].startswith("argocd-manager-token-"):
             both.far.request("DELETE", f"/api/v1/namespaces/kube-system/secrets/{secret['metadata']['name']}")
     again = both.add("--name", "prod", "-y")
-    assert again.code == 2 and "its token is refused" in again.err and "renew it with --upsert" in again.err
+    assert again.code == 2 and "its token is refused" in again.err and "renew the token with --upsert" in again.err
     assert both.add("--name", "prod", "-y", "--upsert").code == 0 and both.is_let_in(both.token())
 
 
@@ -250,7 +250,7 @@ def test_who_goes_to_a_cluster_is_named_before_it_is_removed(both: Both) -> None
         both.near.request("POST", "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications", app)
     said = both.argosy("rm", "prod")
     assert said.code == 2 and "say yes with -y" in said.err and both.secret()["name"] == "prod"
-    assert "argosy: Applications that go to 'prod': ml, web\n" in said.err
+    assert "argosy: Applications with destination 'prod': ml, web\n" in said.err
     assert both.argosy("rm", "prod", "-y").code == 0
 
 
@@ -272,13 +272,13 @@ def test_no_two_clusters_are_called_the_same_and_of_two_that_are_none_is_changed
         both.near.request("POST", SECRETS, {"metadata": metadata, "stringData": values})
     for verb, *flags in (("rm", "-y"), ("set", "--label", "a=b"), ("rotate",)):
         said = both.argosy(verb, "same", *flags)
-        assert said.code == 2 and "2 clusters are called 'same'" in said.err, said
+        assert said.code == 2 and "2 clusters are named 'same'" in said.err, said
         assert "name one by its address: https://one.example, https://two.example" in said.err
     for words in (("set", "https://one.example", "--name", "in-cluster"), ("set", "in-cluster", "--name", "same")):
         said = both.argosy(*words)
-        assert said.code == 2 and "another cluster is called" in said.err and "--name" in said.err, said
+        assert said.code == 2 and "another cluster is named" in said.err and "--name" in said.err, said
     said = both.add("--name", "same", "-y")
-    assert said.code == 2 and "another cluster is called 'same' (https://one.example, https://two.ex" in said.err
+    assert said.code == 2 and "another cluster is named 'same' (https://one.example, https://two.ex" in said.err
     assert both.argosy("set", "https://one.example", "--name", "one").code == 0
     removed = both.argosy("rm", "same", "one", "https://one.example", "-y")
     assert removed.code == 0 and removed.out == "Cluster 'same' removed\nCluster 'one' removed\n", removed
@@ -306,7 +306,7 @@ def test_name_namespaces_labels_and_annotations_are_set_and_the_rest_stays(both:
 @pytest.mark.tier("all")
 def test_the_address_that_is_written_may_be_the_one_that_the_cluster_tells(both: Both) -> None:
     said = both.add("--name", "prod", "--cluster-endpoint", "kube-public", "-y")
-    assert said.code == 0 and "kube-public/cluster-info names no address" in said.err
+    assert said.code == 0 and "no usable address in kube-public/cluster-info" in said.err
     assert both.secret()["server"] == both.far.address
     cluster = {"server": "https://far.example:6443/", "certificate-authority-data": "QUJD"}
     kubeconfig = json.dumps({"clusters": [{"cluster": cluster}]})
@@ -326,7 +326,7 @@ def test_a_cluster_or_context_that_nobody_knows_is_told(both: Both) -> None:
     advice = f"argosy --data-dir {both.near.folder} cluster list"
     for verb, *flags in (("get",), ("set", "--name", "x"), ("rm", "-y"), ("rotate",)):
         said = both.argosy(verb, "nowhere", *flags)
-        assert said.code == 2 and "there is no cluster 'nowhere'" in said.err and advice in said.err
+        assert said.code == 2 and "cluster 'nowhere' not found" in said.err and advice in said.err
     said = both.argosy("add", "nowhere", "--context-kubeconfig", str(both.far.kubeconfig), "-y")
     assert said.code == 2 and 'context "nowhere" does not exist' in said.err
     user = both.home / ".kube"
@@ -334,4 +334,4 @@ def test_a_cluster_or_context_that_nobody_knows_is_told(both: Both) -> None:
     (user / "config").write_bytes(both.far.kubeconfig.read_bytes())
     said = both.argosy("add", "nowhere", "-y")
     (user / "config").unlink()
-    assert "choose one of: argosy-far; or name the file that has it: --context-kubeconfig FILE" in said.err
+    assert "choose one of: argosy-far; or pass the kubeconfig that contains it: --context-kubeconfig FILE" in said.err

@@ -211,7 +211,7 @@ async def test_a_repository_is_declared_as_a_secret_and_read_without_it(world: W
 @pytest.mark.parametrize(
     ("sent", "word"),
     [
-        ({}, "repo is not given"),
+        ({}, "repo is required"),
         ({"repo": ["x"]}, "must be a string"),
         ({"repo": "https://ann:canary@host/x"}, "password"),
         ({"repo": "/etc"}, "Unable to connect"),

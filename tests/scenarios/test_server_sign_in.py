@@ -137,7 +137,7 @@ async def test_what_is_wrong_is_one_page_with_one_sentence(world: World) -> None
     ]
     assert {(each.code, each.headers["location"]) for each in answers} == {(303, "/login?error=refused")}
     page = (await browser.get("/login?error=refused")).body
-    assert b"The name or the password is not right" in page
+    assert b"Invalid username or password" in page
     for text in ("<script>alert(1)</script>", "refused2", "code;x"):
         shown = (await browser.get(f"/login?{urlencode({'error': text, 'said': text})}")).body
         assert text.encode() not in shown

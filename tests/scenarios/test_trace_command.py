@@ -77,7 +77,7 @@ async def test_a_model_of_no_application_is_of_unknown_origin_as_before(desk: Sc
     spec = {"predictor": {"model": {"modelFormat": {"name": "vLLM"}, "storageUri": "s3://models/other"}}}
     await desk.cluster.create({**made, "metadata": {"name": "other", "namespace": "ml"}, "spec": spec})
     said = await desk.argosy("trace", "isvc/other")
-    assert said.code == 1 and "is on no volume" in said.out, said
+    assert said.code == 1 and "is not on a volume" in said.out, said
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,1 @@
-"""`argosy account`, sign-in and sessions: accounts, their tokens and passwords."""
+"""`argosy account`, login and sessions: accounts, their tokens and passwords."""

@@ -1,6 +1,6 @@
-"""Accounts over the API, as Argo CD has them: who there is, tokens, passwords, and what one may.
+"""Argo CD API routes for accounts: list, tokens, passwords, can-i.
 
-In: a request. Out: accounts; a new token, once. Never: a hash; a token that was made before.
+In: a request. Out: accounts; a new token, once. Never: returns a password hash or an existing token.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from argosy.web.responses import Json
 from argosy.web.route import Filtered, Route, SignedIn
 
 TAG: Final = "AccountService"
-RECENTLY: Final = 300  # argo: seconds since somebody signed in by an identity provider
+RECENTLY: Final = 300  # argo: maximum age in seconds of an SSO login that may change a password
 
 
 def may(asked: Asked, action: str, name: str) -> bool:
-    """argo: an account may always see and change itself."""
+    """argo: True if the caller has the permission, or is this account itself."""
     is_self = asked.caller.kind == "account" and asked.caller.name == name
     return is_self or asked.may("accounts", action, name)
 
@@ -40,7 +40,7 @@ async def can(asked: Asked) -> Json:
 
 
 async def change_password(asked: Asked) -> Json:
-    """argo: whoever asks shows their own password, whosever is changed."""
+    """argo: the caller sends their own current password, whichever account is changed."""
     given = await asked.mapping()
     name = text_of(given, "name") or asked.caller.name
     if not may(asked, "update", name):
@@ -49,9 +49,9 @@ async def change_password(asked: Asked) -> Json:
     identities, caller = asked.site.identities, asked.caller
     if caller.kind == "account":
         if not await identities.verify(caller, text_of(given, "currentPassword"), asked.peer):
-            raise UserError("current password does not match; send that of the account that asks", where="body")
+            raise UserError("current password does not match; send the password of the calling account", where="body")
     elif caller.kind != "person" or abs(identities.book.now() - caller.claims.began) > RECENTLY:
-        raise UserError("who has not just signed in may change no password; sign in again", where="body")
+        raise UserError("changing a password needs a recent login; log in again", where="body")
     await identities.book.set_password(name, text_of(given, "newPassword"))
     return Json({})
 
@@ -72,7 +72,7 @@ async def remove_token(asked: Asked) -> Json:
 
 
 async def _account(asked: Asked, action: str) -> Account:
-    """What is absent and what is not theirs is the same to who asks."""
+    """The account in the path. A missing and a forbidden account get the same response."""
     name = asked.values["name"]
     found: Account | None = (await asked.site.identities.book.all()).get(name)
     if found is None or not may(asked, action, name):
@@ -83,16 +83,16 @@ async def _account(asked: Asked, action: str) -> Account:
 def seconds_of(given: dict[str, Any]) -> int:
     found = given.get("expiresIn") or 0
     if isinstance(found, str) and found.isascii() and found.isdecimal() and len(found) < 12:
-        found = int(found)  # argo: numbers of 64 bits may be texts
+        found = int(found)  # argo: 64-bit numbers may be strings
     if type(found) is not int or not 0 <= found < 1 << 36:
-        raise UserError("expiresIn is no number of seconds; send one, or 0 for no end", where="body")
+        raise UserError("invalid expiresIn; send a number of seconds, or 0 for no expiry", where="body")
     return found
 
 
 def text_of(given: dict[str, Any], name: str) -> str:
     value = given.get(name) or ""
     if not isinstance(value, str):
-        raise UserError(f"{name} is no text; send a JSON string", where="body")
+        raise UserError(f"{name} must be a JSON string", where="body")
     return value
 
 
@@ -111,23 +111,25 @@ def _told(account: Account) -> dict[str, Any]:
 
 ROUTES = (
     Route(
-        "GET", "/api/v1/account", Filtered("accounts", "get"), all_accounts, "All accounts.",
+        "GET", "/api/v1/account", Filtered("accounts", "get"), all_accounts, "List accounts.",
         query=ARGO_PAGING, gives="AccountList", tag=TAG, operation="AccountService_ListAccounts",
     ),
     Route(
         "GET", "/api/v1/account/can-i/{resource}/{action}/{subresource*}", SignedIn(), can,
-        "Whether who asks may do something.", gives="CanI", tag=TAG, operation="AccountService_CanI",
+        "Check whether the caller has a permission.", gives="CanI", tag=TAG, operation="AccountService_CanI",
     ),
     Route(
-        "PUT", "/api/v1/account/password", SignedIn(), change_password, "Change a password; all its sessions end.",
+        "PUT", "/api/v1/account/password", SignedIn(), change_password,
+        "Change a password; all sessions of the account end.",
         takes="PasswordRequest", gives="Nothing", tag=TAG, operation="AccountService_UpdatePassword",
     ),
     Route(
-        "GET", "/api/v1/account/{name}", SignedIn(), one, "One account.",
+        "GET", "/api/v1/account/{name}", SignedIn(), one, "Get an account.",
         gives="Account", tag=TAG, operation="AccountService_GetAccount",
     ),
     Route(
-        "POST", "/api/v1/account/{name}/token", SignedIn(), add_token, "Make a token; it is told once.",
+        "POST", "/api/v1/account/{name}/token", SignedIn(), add_token,
+        "Create a token. The token is returned only once.",
         takes="TokenRequest", gives="TokenResponse", tag=TAG, operation="AccountService_CreateToken",
     ),
     Route(

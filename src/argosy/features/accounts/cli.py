@@ -1,4 +1,4 @@
-"""`argosy account`: accounts of an installation, their tokens and passwords, and what they may."""
+"""`argosy account`: manage accounts, their tokens and passwords, and check permissions."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ See also: docs/guides/page.md
 """
 SEE = "See also: docs/guides/page.md, docs/reference/cli.md"
 FORMS = ("wide", "name", "json", "yaml")
-WIDTH = 20  # argo: of the labels in its get
+WIDTH = 20  # argo: width of labels in `account get`
 ADMIN = "admin"
-UNKNOWN = "account or role of a project, such as proj:ml:ci"
+UNKNOWN = "account or project role, such as proj:ml:ci"
 
 
 def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("account", help="accounts, their tokens and passwords, and what they may",
-                                 epilog=EXAMPLES, description="Accounts that sign in to the page and the API.",
+    parser = commands.add_parser("account", help="manage accounts, their tokens and passwords",
+                                 epilog=EXAMPLES, description="Manage accounts of the web UI and the API.",
                                  formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     add_verbs(parser.add_subparsers(dest="part", metavar="COMMAND", required=True, parser_class=type(parser)))
 
@@ -45,28 +45,32 @@ def add_verbs(parts: Commands[argparse.ArgumentParser]) -> None:
     _output(_verb(parts, "list", "list accounts", run_list, ("list", "list -o name")))
     found = _verb(parts, "get", "show an account and its tokens", run_get, ("get", "get --account ci"))
     _account(_output(found))
-    found = _verb(parts, "can-i", "whether an account may do something", run_can, (
+    found = _verb(parts, "can-i", "check whether an account has a permission", run_can, (
         "can-i sync applications 'ml/*'", "can-i create clusters '*' --account ci",
     ))  # fmt: skip
-    for name, about in (("ACTION", "what to do"), ("RESOURCE", "to what"), ("OBJECT", "which, as rules name it")):
+    for name, about in (("ACTION", "RBAC action"), ("RESOURCE", "RBAC resource"), ("OBJECT", "RBAC object")):
         found.add_argument(name.lower(), metavar=name, help=about)
     _account(found, UNKNOWN)
-    found = _verb(parts, "generate-token", "make a token; it is printed once", run_generate, (
+    found = _verb(parts, "generate-token", "create a token and print it once", run_generate, (
         "generate-token --account ci", "generate-token --account ci --expires-in 720h --id pipeline",
     ))  # fmt: skip
     _account(found)
-    found.add_argument("-e", "--expires-in", default="0s", metavar="TIME", help="such as 720h (default: it never ends)")
-    found.add_argument("--id", default="", metavar="ID", help="its name (default: one is made)")
-    found = _verb(parts, "delete-token", "delete a token; it ends at once", run_delete, ("delete-token pipeline",))
-    found.add_argument("id", metavar="ID", help="its name; 'argosy account get' shows all")
+    found.add_argument(
+        "-e", "--expires-in", default="0s", metavar="TIME", help="lifetime, such as 720h (default: no expiry)"
+    )
+    found.add_argument("--id", default="", metavar="ID", help="id of the token (default: generated)")
+    found = _verb(
+        parts, "delete-token", "delete a token and revoke it immediately", run_delete, ("delete-token pipeline",)
+    )
+    found.add_argument("id", metavar="ID", help="id of the token; see 'argosy account get'")
     _account(found)
-    found = _verb(parts, "update-password", "change a password; sessions and tokens of the account end", run_password, (
+    found = _verb(parts, "update-password", "change a password and end all sessions and tokens", run_password, (
         "update-password", "update-password --account ann < password.txt",
     ))  # fmt: skip
     found.add_argument("--account", default=ADMIN, metavar="NAME", help=f"the account (default: {ADMIN})")
-    about = "the password until now; it is compared where it is given"
+    about = "current password; checked if it is given"
     found.add_argument("--current-password", default="", metavar="TEXT", help=about)
-    about = "the new one; others may see arguments, so rather leave it out: it is asked for, or read from stdin"
+    about = "new password; omit it to be prompted or to read stdin, because other users may see arguments"
     found.add_argument("--new-password", default="", metavar="TEXT", help=about)
 
 
@@ -141,7 +145,7 @@ def run_can(chosen: argparse.Namespace) -> int:
         for fault in faults:
             talk(f"argosy: {fault}")
         print("yes" if answer else "no")
-        return 0  # argo: also where it is no
+        return 0  # argo: exit code 0 for both answers
 
     return at_desk(chosen, work)
 
@@ -159,7 +163,7 @@ def run_generate(chosen: argparse.Namespace) -> int:
 def run_delete(chosen: argparse.Namespace) -> int:
     async def work(book: AccountBook) -> int:
         await book.remove_token(chosen.account, chosen.id)
-        talk(f"token '{chosen.id}' of account '{chosen.account}' deleted; it ends at once")
+        talk(f"token '{chosen.id}' of account '{chosen.account}' deleted")
         return 0
 
     return _with_book(chosen, work)
@@ -169,7 +173,7 @@ def run_password(chosen: argparse.Namespace) -> int:
     async def work(book: AccountBook) -> int:
         account = await book.one(chosen.account)
         if chosen.current_password and not await book.hashing.fits(chosen.current_password, account.password):
-            raise UserError("the current password is not right; give another, or leave it out")
+            raise UserError("current password does not match; correct it or omit --current-password")
         await book.set_password(chosen.account, chosen.new_password or _typed(chosen.account))
         print("Password updated")
         return 0
@@ -187,14 +191,14 @@ def _with_book(chosen: argparse.Namespace, work: Callable[[AccountBook], Awaitab
 
 
 def _typed(name: str) -> str:
-    """Twice at a terminal, once from a file."""
+    """Prompt twice at a terminal, else read one line from stdin."""
     if not sys.stdin.isatty():
         return sys.stdin.readline().rstrip("\r\n")
     from getpass import getpass
 
-    first = getpass(f"New password of {name}: ")
-    if getpass("Once more: ") != first:
-        raise UserError("the two are not the same; try again")
+    first = getpass(f"New password for {name}: ")
+    if getpass("Confirm new password: ") != first:
+        raise UserError("the passwords do not match; try again")
     return first
 
 

@@ -1,7 +1,7 @@
-"""The way in and out for people: a password, a code of this machine, an identity provider.
+"""Login and logout pages: password, one-time code, OIDC identity provider.
 
-In: what a browser brings. Out: a cookie, and the page that was wanted. Never: words from an address on a page; an
-address of another site as the page that was wanted.
+In: browser requests. Out: a session cookie, and a redirect to the requested page. Never: shows text from the URL;
+redirects to another site (open redirect).
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from argosy.web.route import Public, Route, SignedIn
 
 HOME: Final = "/apps"
 LONGEST: Final = 2_000
-MOST: Final = 16 << 10  # bytes of its form
+MOST: Final = 16 << 10  # bytes of the login form
 NOT_AFTERWARDS: Final = ("/login", "/logout", "/enter", "/auth/", "/api/", "/live")
 FAULTS: Final = {
-    "code": "This address was used before, or is older than a minute. 'argosy open' makes another.",
-    "provider": "The identity provider did not vouch for you. Try again, or ask who runs this installation.",
-    "refused": "The name or the password is not right, or there were too many attempts: then wait five minutes.",
+    "code": "This link was already used or has expired. Run 'argosy open' to get a new one.",
+    "provider": "Login with the identity provider failed. Try again, or contact your administrator.",
+    "refused": "Invalid username or password, or too many failed attempts. After too many attempts, wait five minutes.",
 }
-NO_SESSION: Final = "nobody is signed in yet"
+NO_SESSION: Final = "login happens before a session exists"
 
 
 async def show(asked: Asked) -> Answer:
@@ -74,7 +74,7 @@ async def enter(asked: Asked) -> Answer:
 
 
 async def leave(asked: Asked) -> Answer:
-    """To the identity provider. argo: `return_url` is the page that was wanted."""
+    """Redirect to the identity provider. argo: `return_url` is the requested page."""
     wanted = own_page(unveiled(asked.query.text("next")) or asked.query.text("return_url"))
     identities, is_tls = asked.site.identities, asked.site.options.is_tls
     try:
@@ -106,7 +106,7 @@ async def sign_out(asked: Asked) -> Answer:
 
 
 def own_page(wanted: str) -> str:
-    """A page of this server that makes sense afterwards; the list of applications where it is none."""
+    """The path to redirect to after login; the application list if `wanted` is not a page of this server."""
     if len(wanted) > LONGEST or not wanted.isascii() or not wanted.isprintable() or set(wanted) & {"\\", " ", ";", ","}:
         return HOME
     if not wanted.startswith("/") or wanted.startswith("//"):
@@ -115,15 +115,15 @@ def own_page(wanted: str) -> str:
 
 
 def veiled(text: str) -> str:
-    """What a stranger sent, in letters that nobody chose: were it shown as it is, whoever guesses at a secret would see
-    by a mark that the guess is right."""
+    """Mask untrusted text with a random pad: if it were echoed as is, redaction would replace a correct guess of a
+    secret and so confirm it."""
     raw = text.encode()
     pad = secrets.token_bytes(len(raw))
     return base64.urlsafe_b64encode(pad + bytes(map(xor, pad, raw))).decode().rstrip("=")
 
 
 def unveiled(text: str) -> str:
-    """What was veiled; an address as it is, too."""
+    """Unmask text from `mask_text`; a plain path is returned as is."""
     if not text or text.startswith("/"):
         return text
     try:
@@ -140,7 +140,7 @@ def _again(fault: str, wanted: str) -> Redirect:
 
 
 async def _arrived(asked: Asked, token: str, where: str) -> Page:
-    """A page of ours, and on from it: a browser that comes straight from another site would show no cookie."""
+    """Set the session on an intermediate page: on a redirect from another site, browsers send no SameSite cookie."""
     caller = await asked.site.identities.identify(Shown(bearer=token))
     asked.noted(caller.name if caller else "")
     gone = cookies.dropped(asked.site.identities.cookie + cookies.AWAY, is_tls=asked.site.options.is_tls)
@@ -153,7 +153,7 @@ def _session(asked: Asked, token: str) -> tuple[str, str]:
 
 
 def _callback(asked: Asked) -> str:
-    """argo: by `url` of argocd-cm; else by the name that this server was asked by, which the doors have checked."""
+    """argo: callback URL below `url` of argocd-cm, else below the Host header, which the middleware has checked."""
     scheme = "https" if asked.site.options.is_tls else "http"
     named = asked.site.options.origin or asked.site.identities.standing.settings.get("url", "").strip().rstrip("/")
     host = asked.headers.get("host", "")
@@ -169,10 +169,10 @@ def _cookie(asked: Asked, name: str) -> str:
 
 
 ROUTES = (
-    Route("GET", "/auth/callback", Public(NO_SESSION), come_back, "Back from the identity provider."),
-    Route("GET", "/auth/login", Public(NO_SESSION), leave, "To the identity provider."),
-    Route("GET", "/enter", Public(NO_SESSION), enter, "In by a code that counts once."),
-    Route("GET", "/login", Public(NO_SESSION), show, "Sign in."),
-    Route("POST", "/login", Public(NO_SESSION), sign_in, "Sign in by a password.", most=MOST),
-    Route("POST", "/logout", SignedIn(), sign_out, "Sign out."),
+    Route("GET", "/auth/callback", Public(NO_SESSION), come_back, "OIDC callback from the identity provider."),
+    Route("GET", "/auth/login", Public(NO_SESSION), leave, "Redirect to the identity provider."),
+    Route("GET", "/enter", Public(NO_SESSION), enter, "Log in with a one-time code."),
+    Route("GET", "/login", Public(NO_SESSION), show, "Login page."),
+    Route("POST", "/login", Public(NO_SESSION), sign_in, "Log in with a password.", most=MOST),
+    Route("POST", "/logout", SignedIn(), sign_out, "Log out."),
 )

@@ -1,7 +1,7 @@
-"""`/settings/accounts`: who may sign in, who you are, and tokens for tools.
+"""`/settings/accounts`: accounts, the current user, and API tokens.
 
-In: a request. Out: accounts that the caller may see; a new token, once. Never: a password, a hash, or a token that was
-made before.
+In: a request. Out: accounts that the caller may see; a new token, once. Never: shows a password, a hash, or an
+existing token.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ async def values(asked: Asked, token: str = "", of: str = "") -> dict[str, Any]:
         "rows": [_row(asked, each) for each in sorted(shown, key=lambda each: each.name)],
         "me": {
             "name": caller.shown_name,
-            "kind": {"person": "signed in by the identity provider", "project": "a role of a project"}.get(
-                caller.kind, "a local account"
+            "kind": {"person": "user of the identity provider", "project": "project role"}.get(
+                caller.kind, "local account"
             ),
             "groups": caller.groups,
             "ends": written(datetime.fromtimestamp(caller.expires, UTC)) if caller.expires else "",
@@ -53,7 +53,7 @@ async def values(asked: Asked, token: str = "", of: str = "") -> dict[str, Any]:
 
 
 def may(asked: Asked, action: str, name: str) -> bool:
-    """argo: an account may always see and change itself."""
+    """argo: True if the caller has the permission, or is this account itself."""
     is_self = asked.caller.kind == "account" and asked.caller.name == name
     return is_self or asked.may("accounts", action, name)
 
@@ -84,7 +84,7 @@ def _book(asked: Asked) -> AccountBook:
 
 
 async def added(asked: Asked) -> Page:
-    """The token is in this answer, and nowhere else."""
+    """Create a token and show it; this response is the only place where it appears."""
     form, name = await asked.form(), asked.values["name"]
     _require(asked, name)
     days = form.number("days", 30, least=1, most=3650)
@@ -107,6 +107,6 @@ def _require(asked: Asked, name: str) -> None:
 
 ROUTES = (
     Route("GET", HERE, Filtered("accounts", "get"), page, "Accounts, as a page."),
-    Route("POST", f"{HERE}/{{name}}/tokens", SignedIn(), added, "Make a token; it is shown once."),
+    Route("POST", f"{HERE}/{{name}}/tokens", SignedIn(), added, "Create a token. The token is shown only once."),
     Route("POST", f"{HERE}/{{name}}/tokens/revoke", SignedIn(), revoked, "Revoke a token."),
 )

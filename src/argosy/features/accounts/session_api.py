@@ -1,6 +1,6 @@
-"""Sessions of programs, as Argo CD has them: a password becomes a token.
+"""Argo CD API routes for sessions: log in with a password, log out, user info.
 
-In: a name and a password. Out: a token, or one answer for everything that is wrong. Never: says what is wrong.
+In: a name and a password. Out: a token, or the same error for every failed login. Never: reveals why a login failed.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from argosy.web.route import Public, Route, SignedIn
 TAG = "SessionService"
 REFUSED = {"error": "Invalid username or password", "code": 16, "message": "Invalid username or password"}  # argo
 MOST = 16 << 10  # bytes
-NAMED = "without one, nobody could sign in"
+NAMED = "login happens before a session exists"
 
 
 async def create(asked: Asked) -> Json:
     given = await asked.mapping()
     name, password = given.get("username", ""), given.get("password", "")
     if not isinstance(name, str) or not isinstance(password, str):
-        raise UserError("username and password must be texts; send both as JSON strings", where="body")
+        raise UserError("username and password must be JSON strings", where="body")
     if not name or not password:
         raise UserError("no credentials supplied; send username and password", where="body")
     asked.noted(account_called(asked, name))
@@ -48,15 +48,15 @@ async def user_info(asked: Asked) -> Json:
 
 ROUTES = (
     Route(
-        "POST", "/api/v1/session", Public(NAMED), create, "Get a token for a name and a password.",
+        "POST", "/api/v1/session", Public(NAMED), create, "Log in with a username and password, and get a token.",
         most=MOST, takes="SessionRequest", gives="SessionResponse", tag=TAG, operation="SessionService_Create",
     ),
     Route(
-        "DELETE", "/api/v1/session", SignedIn(), delete, "End this session everywhere.",
+        "DELETE", "/api/v1/session", SignedIn(), delete, "Log out: end this session.",
         gives="Nothing", tag=TAG, operation="SessionService_Delete",
     ),
     Route(
-        "GET", "/api/v1/session/userinfo", SignedIn(), user_info, "Who asks.",
+        "GET", "/api/v1/session/userinfo", SignedIn(), user_info, "Get information about the caller.",
         gives="UserInfo", tag=TAG, operation="SessionService_GetUserInfo",
     ),
 )  # fmt: skip

@@ -1,5 +1,5 @@
-"""An installation as a file, and a file as an installation: what `argosy admin export` and `import` are made of.
+"""Export and import of an installation: `argosy admin export` and `argosy admin import`.
 
-In: a cluster, a stream of YAML in the form of Argo CD's own export. Out: the same, read or planned and written. Never:
-a Secret that nobody asked for; an operation that was under way elsewhere.
+In: a cluster, a YAML stream in the format of Argo CD's export. Out: the stream; an import plan and its execution.
+Never: exports Secrets unless requested; continues an operation of another cluster.
 """

@@ -1,4 +1,4 @@
-"""`argosy admin …`: what whoever set an installation up needs: its first password, and the whole of it as a file."""
+"""`argosy admin …`: initial password, export and import of an installation."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ Examples:
 
 See also: docs/guides/page.md, docs/guides/moving.md
 """
-ADVICE = "It is for the first login: change it with 'argosy account update-password', then delete the Secret {secret}."
+ADVICE = "Use it for the first login, change it with 'argosy account update-password', then delete Secret {secret}."
 
 
 def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("admin", help="export and import an installation; its first password", epilog=EXAMPLES,
-                                 description="For whoever set an installation up.",
+    parser = commands.add_parser("admin", help="export and import an installation; initial password", epilog=EXAMPLES,
+                                 description="Administer an installation.",
                                  formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parts = parser.add_subparsers(dest="part", metavar="COMMAND", required=True, parser_class=type(parser))
     words = ("admin initial-password", "admin initial-password -n argocd")
     see = "See also: docs/guides/page.md, docs/reference/cli.md"
-    found = described(parts, "initial-password", "print the password that admin had first", words, see=see)
-    about = "where argocd-secret is (default: where argosy is installed, or an ArgoCD resource is, else argocd)"
+    found = described(parts, "initial-password", "print the initial password of admin", words, see=see)
+    about = "namespace of argocd-secret (default: where argosy or an ArgoCD resource is installed, else argocd)"
     found.add_argument("-n", "--namespace", default="", metavar="NS", help=about)
     add_target_flags(found)
     found.set_defaults(run=run_initial, app_namespace="")

@@ -1,4 +1,4 @@
-"""`argosy admin export|import`: an installation as a file, in the form of Argo CD's own export."""
+"""`argosy admin export|import`: write and read an installation in Argo CD's export format."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 SEE = "See also: docs/guides/moving.md, docs/reference/cli.md"
 API = "cli.argosy.dev/v1"
 STDIO = "-"
-SECRETS_ARE_IN = "the export holds Secrets: passwords, tokens and keys, for whoever reads it; keep it as you keep them"
-LEFT_OUT = "the export is without {names}; --all-settings takes them along, for an import by argosy"
+SECRETS_ARE_IN = "the export contains Secrets in plain text (passwords, tokens, keys); protect the file"
+LEFT_OUT = "not exported: {names}; --all-settings includes them, for an import with argosy"
 EXPORTS = ("admin export > argosy.yaml", "admin export -o argosy.yaml --all-settings", "admin export --secrets")
 IMPORTS = ("admin import argosy.yaml --dry-run", "admin import argosy.yaml -y --hold", "admin import - -y < a.yaml")
 
 
 def add_moving(parts: Commands[argparse.ArgumentParser]) -> None:
-    parser = described(parts, "export", "write an installation as a stream of YAML", EXPORTS, see=SEE)
+    parser = described(parts, "export", "export an installation as a YAML stream", EXPORTS, see=SEE)
     _add_scope(parser)
     about = "the file to write (default: -, standard output)"
     parser.add_argument("-o", "--out", default=STDIO, metavar="FILE", help=about)
     add_target_flags(parser)
     parser.set_defaults(run=run_export, app_namespace="")
-    parser = described(parts, "import", "bring a cluster in line with what an export wrote", IMPORTS, see=SEE)
+    parser = described(parts, "import", "import an exported installation into a cluster", IMPORTS, see=SEE)
     parser.add_argument("source", metavar="SOURCE", help="a file that argosy or argocd exported (- is standard input)")
     _add_scope(parser)
     _add_import(parser)
@@ -48,29 +48,31 @@ def add_moving(parts: Commands[argparse.ArgumentParser]) -> None:
 
 def _add_scope(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    about = "the control namespace (default: where argosy is installed, or an ArgoCD resource is, else argocd)"
+    about = "control namespace (default: where argosy or an ArgoCD resource is installed, else argocd)"
     add("-n", "--namespace", default="", metavar="NS", help=about)
-    add("--secrets", action="store_true", help="also Secrets of repositories, clusters and accounts")
-    about = "also argocd-cmd-params-cm, argocd-gpg-keys-cm and argocd-notifications-cm, which argocd cannot import"
+    add("--secrets", action="store_true", help="include the Secrets of repositories, clusters and accounts")
+    about = "include argocd-cmd-params-cm, argocd-gpg-keys-cm and argocd-notifications-cm, which argocd cannot import"
     add("--all-settings", action="store_true", help=about)
-    about = "Applications of these namespaces beside the control namespace, as globs (default: all)"
+    about = "also Applications in namespaces that match these globs (default: all namespaces)"
     add("--application-namespaces", default="", metavar="NS,NS", help=about)
 
 
 def _add_import(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--dry-run", action="store_true", help="show the plan, and write nothing")
-    add("-y", "--yes", action="store_true", help="do not ask")
-    about = "delete Applications, ApplicationSets and projects that the file does not have; what they manage stays"
+    add("--dry-run", action="store_true", help="print the plan without writing anything")
+    add("-y", "--yes", action="store_true", help="skip the confirmation prompt")
+    about = (
+        "delete Applications, ApplicationSets and projects that are not in the file; their managed resources are kept"
+    )
     add("--prune", action="store_true", help=about)
-    about = "end operations that are under way on what is imported, instead of refusing"
+    about = "terminate running operations of imported Applications instead of refusing the import"
     add("--stop-operation", action="store_true", help=about)
     add("--hold", action="store_true", help="hold automated syncs of new Applications, until: argosy app release")
-    about = "take holds, and who delivers, from the file also where people decided otherwise here"
+    about = "overwrite holds and the delivery engine with the values in the file, even if users changed them here"
     add("--decisions", action="store_true", help=about)
-    about = "pass over what has one of these labels, here or in the file: NAME, or NAME=VALUE"
+    about = "skip objects with one of these labels, in the cluster or in the file: NAME, or NAME=VALUE"
     add("--skip-resources-with-labels", "--skip-resources-with-label", default="", metavar="LABEL,LABEL", help=about)
-    add("--verbose", action="store_true", help="tell what is unchanged, too")
+    add("--verbose", action="store_true", help="also list unchanged objects")
     add("--output", choices=("text", "json"), default="text", help="text or json (default: text)")
 
 
@@ -98,11 +100,11 @@ def run_export(chosen: argparse.Namespace) -> int:
         there = await collected(desk.cluster, replace(scope, has_all_settings=True))
         found = [exported(each, scope.control) for each in there if scope.has(each)]
         if not found:
-            raise UserError(f"there is nothing of an installation in {scope.control}; name its namespace: -n NS")
+            raise UserError(f"no installation found in {scope.control}; pass its namespace: -n NS")
         _write(chosen.out, stream(found))
         counts = ", ".join(f"{sum(each['kind'] == kind for each in found)} {kind}" for kind in _kinds(found))
         talk(f"exported {counts} of {scope.control}")
-        # Many installations have them empty. What is in them, such as keys that projects ask for, is missed elsewhere.
+        # Often they are empty. If not, the import lacks their content, such as GPG keys that projects require.
         if left := [each["metadata"]["name"] for each in there if not scope.has(each) and each.get("data")]:
             talk(f"argosy: {LEFT_OUT.format(names=', '.join(left))}")
         if scope.has_secrets:
@@ -117,7 +119,7 @@ def _kinds(found: Sequence[dict[str, object]]) -> list[str]:
 
 
 def _write(out: str, text: str) -> None:
-    """For its owner alone: an installation tells much, with Secrets or without."""
+    """Write the export with mode 0600: even without Secrets it contains sensitive settings."""
     if out == STDIO:
         print(text, end="")
         return
@@ -173,7 +175,7 @@ def _confirm(chosen: argparse.Namespace, count: int, changes: Sequence[Change]) 
     if chosen.yes:
         return
     if chosen.source == STDIO or not can_ask():
-        raise UserError(f"nobody can be asked here whether to write {count} objects; add -y")
+        raise UserError(f"cannot ask for confirmation to write {count} objects without a terminal; pass -y")
     lines, is_printed = _lines(changes, is_verbose=chosen.verbose), chosen.output != "json"
     agree(f"write {count} objects?", lines, is_printed=is_printed, refusal="nothing was written")
 

@@ -1,6 +1,6 @@
-"""One manifest on its way into a file, and out of it.
+"""Format of exported manifests, and checks of imported ones.
 
-In: a manifest. Out: the part of it that is the same in every cluster. Never: I/O.
+In: a manifest. Out: the manifest without cluster-specific fields. Never: I/O.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from argosy.gitops.application import Progress
 from argosy.gitops.status.wire_format import mapping
 from argosy.kube.objects import Manifest, dump
 
-# Of the moment, and of one cluster
+# Transient, and specific to one cluster
 FLEETING: Final = frozenset({names.REFRESH, names.REFRESH_TIMESTAMP, names.NOTIFYING, names.FENCE})
-# Written by add-ons where it lives: what they know there is newer than a file
+# Written by add-ons in the cluster: newer there than in a file
 LIVING: Final = frozenset({names.NOTIFIED, names.NOTEBOOK_STATUS, names.NOTEBOOK_SUMMARY})
-# Decided by people where it lives: to take it from a file would sync what they hold, or hand over what they adopted
+# User decisions in the cluster: overwriting them could sync a held Application, or hand over an adopted one
 DECIDED: Final = frozenset({names.HOLD, names.ENGINE, names.SKIP_RECONCILE, names.DELETION_APPROVED})
 BODIES: Final = {"ConfigMap": ("data", "binaryData"), "Secret": ("type", "data")}
-TEXTS: Final = {"ConfigMap": ("data", "binaryData"), "Secret": ("data", "stringData")}  # each a name and its text
+TEXTS: Final = {"ConfigMap": ("data", "binaryData"), "Secret": ("data", "stringData")}  # maps of strings
 FIRST: Final = "# Written by argosy admin export: it is whole if its last line says so"
 LAST: Final = "# This is the last line of what argosy admin export wrote"
 OVER: Final = frozenset(each.value for each in Progress if each.is_over)
 
 
 def exported(manifest: Manifest, control: str) -> dict[str, Any]:
-    """argo: as its export writes it: without what only that cluster knows, and with a namespace where it is another."""
+    """argo: as `argocd admin export` writes it: without cluster-specific fields and without the control namespace."""
     metadata = manifest["metadata"]
     kept: dict[str, Any] = {"name": metadata["name"]}
     namespace = metadata.get("namespace")
@@ -49,25 +49,25 @@ def exported(manifest: Manifest, control: str) -> dict[str, Any]:
 
 
 def misshapen(manifest: Manifest) -> str:
-    """What of it has a shape that no cluster would take; empty where it can be read."""
+    """Describe an invalid field of the manifest; empty if the manifest is valid."""
     metadata = manifest["metadata"]
     if not metadata.get("name"):
         return "metadata.name is missing"
     if not isinstance(metadata.get("namespace") or "", str):
-        return "metadata.namespace is no text"
+        return "metadata.namespace is not a string"
     texts = {f"metadata.{each}": metadata.get(each) or {} for each in ("labels", "annotations")}
     texts |= {each: manifest.get(each) or {} for each in TEXTS.get(manifest["kind"], ())}
     for place, found in texts.items():
         if not isinstance(found, dict) or not _are_texts(found.values()):
-            return f"{place} is no mapping of names to texts"
+            return f"{place} is not a map of strings"
     finalizers = metadata.get("finalizers") or []
     if not isinstance(finalizers, list) or not _are_texts(finalizers):
-        return "metadata.finalizers is no list of texts"
+        return "metadata.finalizers is not a list of strings"
     for place in ("spec", "status"):
         if not isinstance(manifest.get(place) or {}, dict):
-            return f"{place} is no mapping"
+            return f"{place} is not a map"
     is_list = isinstance(mapping(manifest.get("status")).get("history") or [], list)
-    return "" if is_list else "status.history is no list"
+    return "" if is_list else "status.history is not a list"
 
 
 def _are_texts(values: Iterable[object]) -> bool:
@@ -75,17 +75,17 @@ def _are_texts(values: Iterable[object]) -> bool:
 
 
 def at_rest(status: Mapping[str, Any]) -> dict[str, Any]:
-    """Without an operation that is not over: it must not go on in another cluster."""
+    """The status without a running operation, which must not continue in another cluster."""
     state = mapping(status.get("operationState"))
     is_over = str(state.get("phase")) in OVER
     return {name: value for name, value in status.items() if name != "operationState" or is_over}
 
 
 def moved(found: Mapping[str, Any]) -> dict[str, Any]:
-    """As it is written where it comes to: of its status, the history alone.
+    """The manifest to write into the target cluster: of the status, only the history.
 
-    What was synced, compared and found healthy elsewhere says nothing of here. Worse, an automated sync tries no
-    revision twice: where nothing of it lives yet, an operation that goes along would keep it from being delivered.
+    Sync and health status of another cluster do not apply here. Also, an automated sync tries each revision once:
+    an imported operation would prevent the first sync in the new cluster.
     """
     history = mapping(found.get("status")).get("history")
     kept = {name: value for name, value in found.items() if name != "status"}
@@ -93,12 +93,12 @@ def moved(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def stream(manifests: list[dict[str, Any]]) -> str:
-    """argo: a separator after each. The first line says that there is a last one: both are comments for others."""
+    """argo: a separator after each manifest. A comment in the first and the last line detects truncation."""
     return "".join((f"{FIRST}\n", *(f"{dump(each)}---\n" for each in manifests), f"{LAST}\n"))
 
 
 def is_whole(content: bytes) -> bool:
-    """Whether each first line has its last one; what others wrote has neither, and is taken at its word."""
+    """True if every first-line marker has its last-line marker; files of other tools have neither and are accepted."""
     marks = (FIRST.encode(), LAST.encode())
     found = [line for each in content.splitlines() if (line := each.rstrip()) in marks]
     return found == [*marks] * (len(found) // 2)

@@ -1,7 +1,7 @@
-"""What an import would do, told before anything is done.
+"""Plan of an import: the changes, computed before anything is written.
 
-In: documents of a file, what lives. Out: changes, each a word and what is written. Never: I/O; a change of what an
-operator keeps; one of an Application whose operation is under way, unless that is to be stopped.
+In: documents of a file, live objects. Out: changes, each with a verb and a body. Never: I/O; changes objects that an
+operator manages; changes an Application with a running operation unless it is to be terminated.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from argosy.kube.patch import merge_patch
 from argosy.kube.patch.change_summary import sentences
 
 ORDER: Final = {each.kind: place for place, each in enumerate(KINDS)}
-UNDER_WAY: Final = "an operation is under way: wait until it is over, or add --stop-operation"
-TWICE: Final = "{what} is in it more than once; keep one of them, or import one export after the other"
+UNDER_WAY: Final = "an operation is in progress: wait until it completes, or pass --stop-operation"
+TWICE: Final = "{what} occurs more than once; keep one of them, or import the exports one after the other"
 UNKNOWN: Final = Engines(is_known=False)
 DEFAULT: Final = "default"  # the project that every installation has
 
@@ -42,26 +42,26 @@ class Verb(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Wish:
-    """How to import. `hold` is written on Applications that sync by themselves and are new here."""
+    """Options of an import. `hold` is set on new Applications with automated sync."""
 
     scope: Scope
     prunes: bool = False
-    stops: bool = False  # operations that are under way
-    decides: bool = False  # also over what people decided here
+    stops: bool = False  # terminates running operations
+    decides: bool = False  # overwrites decisions of users in this cluster
     hold: Hold | None = None
     skipped_labels: tuple[str, ...] = ()  # NAME, or NAME=VALUE
-    engines: Engines = UNKNOWN  # of the cluster: what another one delivers is not pruned unasked
+    engines: Engines = UNKNOWN  # of the cluster: objects of another Argo CD are not pruned unless requested
 
 
 @dataclass(frozen=True)
 class Change:
     verb: Verb
     key: ResourceKey
-    why: str = ""  # it is passed over, refused, or left as people decided
+    why: str = ""  # reason for a skip, a refusal, or kept user decisions
     body: Mapping[str, Any] = field(default_factory=dict)  # to create, or a merge patch
     version: str = ""  # resourceVersion of what was read
     uid: str = ""  # of the object to prune
-    differences: tuple[str, ...] = ()  # of what is changed: a sentence a field
+    differences: tuple[str, ...] = ()  # one sentence for each changed field
     is_refused: bool = False
 
     @property
@@ -74,7 +74,7 @@ class Change:
 
 
 def planned(documents: Sequence[Manifest], live: Iterable[Manifest], wish: Wish) -> list[Change]:
-    """In the order in which it is done: settings and projects before Applications. Or UserError."""
+    """Plan the changes in execution order: settings and projects before Applications. Raises UserError."""
     there = {key_of(each): each for each in live}
     wanted = {}
     for each in sorted(documents, key=lambda found: ORDER.get(found["kind"], len(ORDER))):
@@ -95,12 +95,12 @@ def _placed(document: Manifest, control: str) -> Manifest:
 def _change(document: Manifest, before: Manifest | None, wish: Wish) -> Change:
     key = key_of(document)
     if key.group_kind not in KINDS:
-        return Change(Verb.SKIP, key, "not a part of an installation")
+        return Change(Verb.SKIP, key, "not part of an installation")
     if found := _skipped_label(document, wish) or (before and _skipped_label(before, wish)):
         return Change(Verb.SKIP, key, f"it has the label {found}")
     if not wish.scope.has(document):
         is_secret = key.kind == "Secret" and not wish.scope.has_secrets
-        return Change(Verb.SKIP, key, "--secrets imports it" if is_secret else "it is not asked for")
+        return Change(Verb.SKIP, key, "use --secrets to import it" if is_secret else "not in the requested scope")
     wanted = moved(exported(document, ""))
     if before is None:
         return Change(Verb.CREATE, key, body=_held(wanted, wish))
@@ -114,7 +114,7 @@ def _skipped_label(manifest: Manifest, wish: Wish) -> str:
 
 
 def _held(wanted: Mapping[str, Any], wish: Wish) -> dict[str, Any]:
-    """New here: whether it is to wait before it syncs by itself."""
+    """Add the hold to a new Application with automated sync."""
     automated = mapping(mapping(wanted.get("spec")).get("syncPolicy")).get("automated")
     if wish.hold is None or wanted["kind"] != "Application" or automated is None:
         return dict(wanted)
@@ -126,13 +126,13 @@ def _held(wanted: Mapping[str, Any], wish: Wish) -> dict[str, Any]:
 def _update(key: ResourceKey, wanted: Mapping[str, Any], before: Manifest, wish: Wish) -> Change:
     version = str(before["metadata"].get("resourceVersion") or "")
     if any(each.get("kind") == "ArgoCD" for each in mappings(before["metadata"].get("ownerReferences"))):
-        return Change(Verb.SKIP, key, "an operator keeps it: change the ArgoCD resource")
+        return Change(Verb.SKIP, key, "managed by an operator: change the ArgoCD resource")
     have = exported(before, "")
     kept = LIVING if wish.decides else LIVING | DECIDED
     patch = merge_patch.diff(_compared(have), _compared(wanted, have, kept))
     if key.kind == "Application":
         if not mapping(have.get("status")).get("history") and mapping(wanted.get("status")).get("history"):
-            patch["status"] = wanted["status"]  # a history of its own is newer than any file
+            patch["status"] = wanted["status"]  # a live history is newer than that of the file
         if is_under_way(before):
             if patch and not wish.stops:
                 told = tuple(_differences(before, patch))
@@ -144,21 +144,21 @@ def _update(key: ResourceKey, wanted: Mapping[str, Any], before: Manifest, wish:
 
 
 def _differences(before: Manifest, patch: Mapping[str, Any]) -> Iterator[str]:
-    """Values of Secrets are not told, only which are others."""
+    """Describe the changed fields; Secret values are masked."""
     status = mapping(patch.get("status"))
     rest = {name: value for name, value in status.items() if name != "history"}
     shown = {**{name: value for name, value in patch.items() if name != "status"}, **given(status=rest)}
     live, after = masked((before, merge_patch.apply(before, shown)))
     yield from sentences(live or {}, merge_patch.diff(live, after))
     if history := status.get("history"):
-        yield f"status.history: {len(history)} {'entry is' if len(history) == 1 else 'entries are'} added"
+        yield f"status.history: {len(history)} {'entry' if len(history) == 1 else 'entries'} added"
 
 
 def _left_as_decided(have: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
     here, there = (each["metadata"].get("annotations") or {} for each in (have, wanted))
     others = sorted(name for name in DECIDED if here.get(name) != there.get(name))
-    stay = "stays as it is" if len(others) == 1 else "stay as they are"
-    return f"{', '.join(others)} {stay} here; --decisions takes what the file has" if others else ""
+    stay = "is kept" if len(others) == 1 else "are kept"
+    return f"{', '.join(others)} {stay}; --decisions overwrites them with the values in the file" if others else ""
 
 
 def is_under_way(app: Manifest) -> bool:
@@ -171,7 +171,7 @@ def _phase(app: Manifest) -> object:
 
 
 def _stopped(before: Manifest) -> dict[str, Any]:
-    """One that nobody has begun is taken away; one that runs is brought to its end by whoever runs it."""
+    """Patch that ends the operation: remove a pending one, set a running one to Terminating."""
     phase = _phase(before)
     if phase and phase not in OVER:
         return {"status": {"operationState": {"phase": "Terminating"}}} if phase != "Terminating" else {}
@@ -181,7 +181,7 @@ def _stopped(before: Manifest) -> dict[str, Any]:
 def _compared(
     found: Mapping[str, Any], living: Mapping[str, Any] | None = None, kept_names: frozenset[str] = frozenset()
 ) -> dict[str, Any]:
-    """Without its status, and with annotations of these names as they are where it lives."""
+    """The manifest for comparison: without status, and with the live values of annotations in `kept_names`."""
     kept = {name: value for name, value in found.items() if name not in ("status", "apiVersion")}
     metadata = dict(found["metadata"])
     annotations = dict(metadata.get("annotations") or {})
@@ -196,7 +196,7 @@ def _compared(
 
 
 def _left(live: Iterable[Manifest], wish: Wish) -> Iterable[Change]:
-    """argo: what the file does not have; settings are never pruned."""
+    """argo: changes for live objects that are not in the file; settings are never pruned."""
     for each in live:
         key = key_of(each)
         is_default = key.kind == "AppProject" and key.name == DEFAULT
@@ -216,16 +216,16 @@ def _left(live: Iterable[Manifest], wish: Wish) -> Iterable[Change]:
 
 
 def _anothers(namespace: str, wish: Wish) -> str:
-    """Whose it is: nothing of the control namespace, or of namespaces that were asked for, is another's."""
+    """Reason why another Argo CD may own the namespace; empty for the control namespace and requested namespaces."""
     if namespace == wish.scope.control or wish.scope.namespaces:
         return ""
     if not wish.engines.is_known:
-        return "whether an Argo CD delivers it may not be read"
+        return "no permission to check whether an Argo CD manages it"
     others = replace(
         wish.engines,
         controllers=tuple(each for each in wish.engines.controllers if each.namespace != wish.scope.control),
     )
-    return f"an Argo CD delivers it ({', '.join(found)})" if (found := others.over(namespace)) else ""
+    return f"managed by an Argo CD ({', '.join(found)})" if (found := others.over(namespace)) else ""
 
 
 def missing_namespaces(changes: Iterable[Change], there: Iterable[str]) -> list[str]:

@@ -1,7 +1,7 @@
-"""Carries an import out: reads a file, plans, writes.
+"""Runs an import: reads the file, plans the changes, writes them.
 
-In: a cluster, a file's text, how to import. Out: changes, done one after another. Never: overwrites what somebody
-changed since it was planned; deletes what an Application manages.
+In: a cluster, the content of a file, import options. Out: changes, applied one after another. Never: overwrites an
+object that changed after planning; deletes resources that an Application manages.
 """
 
 from __future__ import annotations
@@ -23,38 +23,35 @@ from argosy.kube.objects import Manifest, read_manifests
 from argosy.kube.schema.bundled_crds import definition
 from argosy.kube.schema.defaults.core import secret
 
-CUT: Final = (
-    "it is not whole: what argosy exports has a first line and a last line that say so, and one of them is missing;"
-    " copy or export it again"
-)
-NO_REHEARSAL: Final = "does not support dry run"  # k8s: a webhook that would do something
+CUT: Final = "the file is truncated: the first or the last line of the export is missing; copy or export it again"
+NO_REHEARSAL: Final = "does not support dry run"  # k8s: a webhook with side effects
 NAMESPACE: Final = GroupKind("", "Namespace")
 DEFINED: Final = {
     APPLICATION: "applications.argoproj.io",
     PROJECT: "appprojects.argoproj.io",
     APPLICATION_SET: "applicationsets.argoproj.io",
 }
-LOOKS: Final = 100  # whether a new kind is served
+LOOKS: Final = 100  # attempts until a new kind must be served
 BETWEEN_LOOKS: Final = 0.2  # seconds
 
 
 def read_stream(content: bytes, where: str) -> list[Manifest]:
-    """What was cut off would be taken for what is not wanted: fields would be removed, and Applications pruned."""
+    """Read the manifests. A truncated file is an error: missing fields would be removed, and Applications pruned."""
     if not is_whole(content):
         raise UserError(CUT, where=where)
     found = []
     for each in read_manifests(content, where=where):
         if fault := misshapen(each):
             told = f"{each['kind']} {each['metadata'].get('name') or 'without a name'}: {fault}"
-            raise UserError(f"{told}; import what an export wrote", where=where)
+            raise UserError(f"{told}; use the output of argosy or argocd admin export", where=where)
         found.append(secret(each) if _kind(each) == SECRET else each)
     if not found:
-        raise UserError("it holds nothing; import what an export wrote", where=where)
+        raise UserError("the file has no manifests; use the output of argosy or argocd admin export", where=where)
     return found
 
 
 async def plan_import(cluster: Cluster, documents: Sequence[Manifest], wish: Wish) -> list[Change]:
-    """Kinds and namespaces that are missing first."""
+    """Plan the import; missing CRDs and namespaces come first."""
     kinds = (await cluster.kinds()).keys()
     new = [kind for kind in DEFINED if kind not in kinds and kind in map(_kind, documents)]
     served = [each for each in documents if _kind(each) in (*kinds, *new)]
@@ -70,7 +67,7 @@ async def plan_import(cluster: Cluster, documents: Sequence[Manifest], wish: Wis
         )
         for name in missing_namespaces(changes, there)
     ]
-    unknown = [Change(Verb.SKIP, _key(each, wish), "this cluster does not serve its kind") for each in unserved]
+    unknown = [Change(Verb.SKIP, _key(each, wish), "the cluster does not serve this kind") for each in unserved]
     return [*map(_defined, new), *spaces, *changes, *unknown]
 
 
@@ -89,7 +86,7 @@ def _key(document: Manifest, wish: Wish) -> ResourceKey:
 
 
 async def carry_out(cluster: Cluster, changes: Sequence[Change], tell: Callable[[Change], None]) -> None:
-    """All that can be is rehearsed first: what the cluster refuses then is refused before anything is written."""
+    """Apply the changes, after a server-side dry run of all of them where possible, so that rejections come first."""
     new = {each.key for each in changes if each.verb is Verb.CREATE}
     for each in changes:
         if each.verb is not Verb.PRUNE and _can_rehearse(each.key, new):
@@ -100,7 +97,7 @@ async def carry_out(cluster: Cluster, changes: Sequence[Change], tell: Callable[
 
 
 def _can_rehearse(key: ResourceKey, new: Container[ResourceKey]) -> bool:
-    """k8s: not where its kind, or its namespace, is not there yet."""
+    """k8s: a dry run fails if the kind or the namespace does not exist yet."""
     defined = ResourceKey(*DEFINITION, "", DEFINED.get(key.group_kind, ""))
     return defined not in new and ResourceKey(*NAMESPACE, "", key.namespace) not in new
 
@@ -109,7 +106,7 @@ async def _attempt(cluster: Cluster, change: Change, *, is_rehearsal: bool = Fal
     try:
         await _write(cluster, change, dry_run=is_rehearsal)
     except Conflict as error:
-        told = f"{change.key.kind} {change.key.name} was changed meanwhile; what is left to do: import again"
+        told = f"{change.key.kind} {change.key.name} was changed in the meantime; run the import again"
         raise UserError(told) from error
     except ClusterError as error:
         if not is_rehearsal or NO_REHEARSAL not in str(error):
@@ -131,17 +128,17 @@ async def _write(cluster: Cluster, change: Change, *, dry_run: bool) -> None:
 
 
 async def _until_served(cluster: Cluster, name: str) -> None:
-    """k8s: some moments after its definition."""
+    """k8s: a kind is served shortly after its CRD is created."""
     kind = next(kind for kind, defined in DEFINED.items() if defined == name)
     for _ in range(LOOKS):
         if kind in await cluster.kinds():
             return
         await asyncio.sleep(BETWEEN_LOOKS)
-    raise TransientError(f"{name} is defined, and not served yet; import again")
+    raise TransientError(f"{name} was created but is not served yet; run the import again")
 
 
 async def _prune(cluster: Cluster, change: Change) -> None:
-    """argo: finalizers of an Application go first, so that what it manages stays; that of a set stays, too."""
+    """argo: remove an Application's finalizers first, to keep its resources; an ApplicationSet's are orphaned, too."""
     try:
         if change.key.group_kind == APPLICATION:
             patch = {"metadata": {"finalizers": None, "resourceVersion": change.version}}

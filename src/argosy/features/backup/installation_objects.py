@@ -1,7 +1,6 @@
-"""What of a cluster is an installation's: settings, projects, Applications, ApplicationSets, Secrets.
+"""The objects of an installation: settings, projects, Applications, ApplicationSets, Secrets.
 
-In: a cluster, the control namespace. Out: manifests, in the order in which they are exported. Never: writes; a Secret
-where that is not asked for.
+In: a cluster, the control namespace. Out: manifests, in export order. Never: writes; reads Secrets unless requested.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ PROJECT, APPLICATION, APPLICATION_SET = (
     GroupKind("argoproj.io", each) for each in ("AppProject", "Application", "ApplicationSet")
 )
 KINDS: Final = (CONFIG_MAP, SECRET, PROJECT, APPLICATION, APPLICATION_SET)  # argo: in this order
-# argo: those that its import reads; it gives up at others that are there already
+# argo: the ConfigMaps that its import reads; it fails on others that exist already
 SHARED: Final = ("argocd-cm", "argocd-rbac-cm", "argocd-ssh-known-hosts-cm", "argocd-tls-certs-cm", "argosy-cm")
 MORE: Final = ("argocd-cmd-params-cm", "argocd-gpg-keys-cm", "argocd-notifications-cm")
 SECRETS: Final = ("argocd-secret", "argocd-notifications-secret")
@@ -29,15 +28,15 @@ SECRETS: Final = ("argocd-secret", "argocd-notifications-secret")
 
 @dataclass(frozen=True)
 class Scope:
-    """What is exported, or looked at by an import."""
+    """Selection of objects for an export or import."""
 
     control: str
     has_secrets: bool = False
     has_all_settings: bool = False
-    namespaces: tuple[str, ...] = ()  # globs: where Applications may be beside the control namespace; none: anywhere
+    namespaces: tuple[str, ...] = ()  # globs: Application namespaces in addition to the control namespace; empty: all
 
     def has(self, manifest: Manifest) -> bool:
-        """Whether it belongs to the installation, and is asked for."""
+        """True if the manifest is part of the installation and selected."""
         metadata = manifest["metadata"]
         name, namespace = metadata["name"], metadata.get("namespace") or self.control
         match manifest.get("kind"):
@@ -55,7 +54,7 @@ class Scope:
 
 
 async def collected(cluster: ClusterReader, scope: Scope) -> list[Manifest]:
-    """All of it that lives, each with its kind."""
+    """List all live objects in scope, with their type meta."""
     found: list[Manifest] = []
     for kind in KINDS:
         if kind == SECRET and not scope.has_secrets:
@@ -74,7 +73,7 @@ def _version(kind: GroupKind) -> str:
 
 
 async def _listed(cluster: ClusterReader, kind: GroupKind, scope: Scope) -> list[Manifest]:
-    """Of all namespaces where Applications may be anywhere and that may be read, else of the control namespace."""
+    """List Applications in all namespaces if permitted, other kinds in the control namespace."""
     places = ("", scope.control) if kind in (APPLICATION, APPLICATION_SET) else (scope.control,)
     for place in places:
         try:

@@ -1,1 +1,1 @@
-"""`argosy cluster`: the clusters that Applications are delivered to."""
+"""`argosy cluster`: destination clusters of Applications."""

@@ -1,7 +1,7 @@
-"""A cluster is enlisted: an account of its own on it, a token of that account, and a Secret here that tells of both.
+"""Adds a destination cluster: a service account with a token there, and a cluster Secret here; rotates the token.
 
-In: the cluster that is enlisted, open; a desk. Out: what was made; the Secret. Never: shows a token; writes a Secret
-whose token was not tried; takes an old token away before the new one is in force, or one that may be in use.
+In: an open client of the new cluster; an ApplicationService. Out: the cluster Secret. Never: shows a token; writes a
+Secret with an untested token; revokes the old token before the new one is written, or a token that may be in use.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ from argosy.kube.objects import Manifest, key_of, load
 from argosy.kube.objects.field_reader import Fields
 
 SYSTEM: Final = "kube-system"
-FILLED, UNSEEN = 10.0, 1.5  # seconds to fill in a token, for a controller-manager that is seen, and for one that is not
+FILLED, UNSEEN = 10.0, 1.5  # seconds to wait for the token, with and without a visible controller-manager
 BETWEEN: Final = 0.25
-NOT_WRITTEN: Final = "nothing was written here"
-PROGRAMS: Final = frozenset({"execProviderConfig", "awsAuthConfig"})  # that let in without an account
-TEN_YEARS: Final = 10 * 365 * 86400  # where it has nobody who does, and a token must be asked for
+NOT_WRITTEN: Final = "no cluster Secret was written"
+PROGRAMS: Final = frozenset({"execProviderConfig", "awsAuthConfig"})  # authentication without a service account
+TEN_YEARS: Final = 10 * 365 * 86400  # seconds; for a token from a TokenRequest
 
 
 class Claims(NamedTuple):
-    """Whose token it is, and the Secret that it ends with, as it says itself; nobody is let in by this."""
+    """Unverified claims of a service account token: its account, and the Secret it is bound to."""
 
     namespace: str
     account: str
@@ -59,26 +59,26 @@ class Claims(NamedTuple):
 
 @dataclass
 class Token:
-    """One that was made just now, and the Secret on that cluster that it ends with."""
+    """A new token, and the Secret on the cluster that it is bound to."""
 
     text: str = field(repr=False)
     key: ResourceKey
-    may_be_used: bool = False  # then it is not revoked, whatever fails
+    may_be_used: bool = False  # then it is not revoked, even after an error
 
 
 @dataclass(frozen=True)
 class Enlisted:
-    """What is asked for. `config` is of a program or a cloud that lets in; then no account is made."""
+    """Options of `cluster add`. `config` may name an exec or AWS credential provider; then no account is created."""
 
     name: str
     namespaces: tuple[str, ...] = ()
     has_cluster_kinds: bool = False
-    account: str = ""  # one that is there; empty: one is made
+    account: str = ""  # an existing service account; empty: argocd-manager is created
     system: str = SYSTEM
     project: str = ""
     is_here: bool = False
-    is_public: bool = False  # at the address that the cluster itself tells everybody, in kube-public
-    shard: int | None = None  # argo: which of its controllers; here nobody asks
+    is_public: bool = False  # use the address from kube-public/cluster-info
+    shard: int | None = None  # argo: shard of its application controllers; argosy ignores it
     replaces: bool = False
     config: Mapping[str, Any] = field(default_factory=dict, repr=False)
     labels: Mapping[str, str] | None = None
@@ -86,14 +86,14 @@ class Enlisted:
 
     @property
     def places(self) -> Places:
-        """Where the account may do everything."""
+        """Namespaces in which the account gets full access."""
         return WHOLE if self.has_cluster_kinds or not self.namespaces else self.namespaces
 
 
 async def enlist(
     desk: Desk, there: Cluster, connection: Connection, wanted: Enlisted, opener: Opener, tell: Tell
 ) -> tuple[Declared, bool]:
-    """What is written, and whether it was so already."""
+    """Add the cluster. Returns its Secret, and True if it existed unchanged."""
     server, tls = service.HERE if wanted.is_here else connection.server, _tls(connection)
     if wanted.is_public:
         server, tls = await _published(there, tls, tell) or (server, tls)
@@ -127,12 +127,12 @@ async def _let_in(
     opener: Opener,
     tell: Tell,
 ) -> Declared:
-    """By a token of an account, which is made where none is named."""
+    """Create a token, create its account first unless one was named, test the token and write the cluster Secret."""
     if not wanted.account:
         await make_manager(there, wanted.system, wanted.places, tell)
     async with new_token(there, wanted.system, wanted.account or MANAGER) as token:
         if not wanted.is_here:
-            # At the address of the context: the one that is written may lead there from Pods alone.
+            # Test with the address of the context: the address in the Secret may be reachable only from Pods.
             tried = {**given["config"], "tlsClientConfig": _tls(connection), "bearerToken": token.text}
             await _try(desk, opener, {"server": connection.server, "name": wanted.name, "config": json.dumps(tried)})
         whole = {**given, "config": {**given["config"], "bearerToken": token.text}}
@@ -140,7 +140,7 @@ async def _let_in(
 
 
 async def _wider(there: Cluster, wanted: Enlisted, before: Declared | None, tell: Tell) -> list[ResourceKey]:
-    """What lets the account do more than is wanted, from when the cluster was added before."""
+    """Bindings from an earlier `cluster add` that give the account more rights than requested."""
     claims = claims_of(before) if before is not None else None
     own = claims.token.name if claims is not None and claims.token is not None else ""
     had = service.namespaces_of(before) if before is not None else []
@@ -148,7 +148,7 @@ async def _wider(there: Cluster, wanted: Enlisted, before: Declared | None, tell
 
 
 async def _forget_token(there: Cluster, before: Declared, tell: Tell) -> None:
-    """The one that was replaced; where argosy did not make it, others may use it."""
+    """Revoke the replaced token. A token that argosy did not create is kept, because others may use it."""
     claims = claims_of(before)
     if claims is None or claims.token is None:
         return
@@ -159,20 +159,20 @@ async def _forget_token(there: Cluster, before: Declared, tell: Tell) -> None:
             if not await revoke(there, found):
                 tell(f"argosy: {kept_message(key)}")
                 return
-            tell(f'Secret "{key.name}" deleted in namespace "{key.namespace}", and so the old token')
+            tell(f'Secret "{key.name}" deleted in namespace "{key.namespace}"; the old token is revoked')
             return
-        why = "argosy did not make it"
+        why = "argosy did not create it"
     except ClusterError as error:
         found, why = {}, error.message
     if found is not None:
         command = f"kubectl delete -n {key.namespace} secret/{key.name}"
-        tell(f"argosy: the old token is still good ({why}); where nobody needs it, type there: {command}")
+        tell(f"argosy: the old token is still valid ({why}); if it is not needed, run on that cluster: {command}")
 
 
 async def _check_same(
     desk: Desk, before: Declared, connection: Connection, wanted: Enlisted, given: Mapping[str, Any], opener: Opener
 ) -> None:
-    """Raises where a cluster that is known is not as it is wanted, or does not let its token in any more."""
+    """Raise UserError if the existing cluster differs from the request, or no longer accepts its token."""
     values = {"namespaces": "", "shard": "", **service.read_values(given)}
     new, old = json.loads(values.pop("config")), service.config_of(before)
     if values.get("clusterResources") == (before.text("clusterResources") or "false"):
@@ -187,11 +187,11 @@ async def _check_same(
         raise service.is_different(sorted(keys))
     if has_account and not wanted.is_here:
         tried = {"server": connection.server, "config": json.dumps({**new, "bearerToken": token})}
-        await _try(desk, opener, {**tried, "name": wanted.name}, "its token", "renew it with --upsert")
+        await _try(desk, opener, {**tried, "name": wanted.name}, "its token", "renew the token with --upsert")
 
 
 async def _published(there: Cluster, tls: Mapping[str, Any], tell: Tell) -> tuple[str, dict[str, Any]] | None:
-    """argo: the first cluster of the kubeconfig in cluster-info, with its authority. None: there is no such address."""
+    """argo: server and CA of the first cluster in the kubeconfig of cluster-info; None if there is no valid address."""
     try:
         found = await there.get(ResourceKey("", "ConfigMap", "kube-public", "cluster-info")) or {}
         config = load(str((found.get("data") or {}).get("kubeconfig") or ""))
@@ -199,7 +199,7 @@ async def _published(there: Cluster, tls: Mapping[str, Any], tell: Tell) -> tupl
         server, authority = cluster.text("server").rstrip("/"), cluster.text("certificate-authority-data")
         check_address(server, "cluster-info")
     except (ClusterError, UserError, IndexError) as error:
-        tell(f"argosy: kube-public/cluster-info names no address ({error}); that of the context is written")
+        tell(f"argosy: no usable address in kube-public/cluster-info ({error}); using the address of the context")
         return None
     return server, {**tls, "caData": authority} if authority and not tls.get("insecure") else dict(tls)
 
@@ -217,7 +217,7 @@ def _given(server: str, wanted: Enlisted, config: Mapping[str, Any]) -> dict[str
 
 
 def _tls(connection: Connection) -> dict[str, Any]:
-    """argo: what makes sure that it is this cluster, from files too."""
+    """argo: tlsClientConfig of the connection, with the CA inlined from its file."""
     found: dict[str, Any] = {"insecure": connection.insecure}
     authority = connection.ca_data
     if not authority and connection.ca_file:
@@ -232,11 +232,11 @@ def _tls(connection: Connection) -> dict[str, Any]:
 
 @asynccontextmanager
 async def new_token(there: Cluster, namespace: str, account: str) -> AsyncIterator[Token]:
-    """Kept in a Secret on that cluster: whoever deletes it revokes the token. Gone if what it is for fails."""
+    """Create a token bound to a new Secret on that cluster, which is deleted again if the block fails."""
     owner = await there.get(ResourceKey("", "ServiceAccount", namespace, account))
     if owner is None:
-        told = f"there is no ServiceAccount {account} in {namespace}"
-        raise UserError(f"{told}; create it, or leave --service-account out")
+        told = f"ServiceAccount {account} not found in {namespace}"
+        raise UserError(f"{told}; create it, or omit --service-account")
     name = f"{account}-token-{secrets.token_hex(3)}"
     made = await there.create(
         {
@@ -262,11 +262,11 @@ async def new_token(there: Cluster, namespace: str, account: str) -> AsyncIterat
 
 
 async def _put(desk: Desk, server: str, token: Token, write: Coroutine[Any, Any, Declared]) -> Declared:
-    """Writes a token where it is used. An answer that is lost is no refusal: then what is stored tells."""
+    """Write the token to the cluster Secret. After a lost response, read the Secret to see if it was written."""
     token.may_be_used = True
     work = asyncio.create_task(write)
     try:
-        await asyncio.wait({work})  # which goes on where this is interrupted
+        await asyncio.wait({work})  # the write continues if this task is cancelled
     finally:
         await asyncio.wait({work})
         stored = await _stored(desk, server, token, work)
@@ -275,14 +275,14 @@ async def _put(desk: Desk, server: str, token: Token, write: Coroutine[Any, Any,
 
 
 async def _stored(desk: Desk, server: str, token: Token, work: asyncio.Task[Declared]) -> Declared | None:
-    """What the work wrote, if it did."""
+    """The Secret that the write stored, or None."""
     error = work.exception()
     if error is None:
         return work.result()
     try:
         found = await service.find(desk, server)
     except ArgosyError:
-        stays = "the new token may be in use, so it stays; where it is not, type there"
+        stays = "the new token may be in use and was not revoked; if it is not used, run on that cluster"
         told = f"{error}; {stays}: kubectl delete -n {token.key.namespace} secret/{token.key.name}"
         raise TransientError(told) from error
     is_in_use = found is not None and service.config_of(found).get("bearerToken") == token.text
@@ -290,7 +290,7 @@ async def _stored(desk: Desk, server: str, token: Token, work: asyncio.Task[Decl
 
 
 async def _filled(there: Cluster, key: ResourceKey) -> str:
-    """The token, where the control plane puts it into the Secret; empty where nobody does."""
+    """Wait for the control plane to write the token into the Secret; empty if it does not."""
     for _ in range(int((FILLED if await _has_filler(there) else UNSEEN) / BETWEEN)):
         found = await there.get(key) or {}
         if text := (found.get("data") or {}).get("token"):
@@ -300,7 +300,7 @@ async def _filled(there: Cluster, key: ResourceKey) -> str:
 
 
 async def _asked_for(there: Cluster, key: ResourceKey, account: str, secret: Manifest) -> str:
-    """One that ends with the Secret all the same."""
+    """Create a token with a TokenRequest, bound to the Secret."""
     bound = {"apiVersion": "v1", "kind": "Secret", "name": key.name, "uid": secret["metadata"].get("uid")}
     spec = {"expirationSeconds": TEN_YEARS, "boundObjectRef": bound}
     asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
@@ -324,19 +324,19 @@ async def _try(
         async with opener(connection) as cluster:
             await cluster.kinds()
     except ClusterError as error:
-        raise UserError(f"{which} is refused by {connection.server} ({error.message}); {then}") from error
+        raise UserError(f"{connection.server} rejected {which} ({error.message}); {then}") from error
 
 
-# -- another token -----------------------------------------------------------------------------------------------------
+# -- token rotation ----------------------------------------------------------------------------------------------------
 
 
 async def rotate(desk: Desk, declared: Declared, opener: Opener, tell: Tell = lambda _: None) -> str:
-    """A new token of the same account; the old one is revoked when the new one is written. Returns the account."""
+    """Create a new token of the same account, then revoke the old one. Returns the account."""
     config = service.config_of(declared)
     claims = claims_of(declared)
     if claims is None:
         raise UserError(
-            "has no token of a service account, so there is nothing to rotate; change what it says where it was made",
+            "has no service account token, so there is nothing to rotate; renew its credentials at their source",
             where=f"cluster {declared.text('name') or service.server_of(declared)}",
         )
     values = {**declared.values, "server": service.server_of(declared)}
@@ -354,7 +354,7 @@ async def rotate(desk: Desk, declared: Declared, opener: Opener, tell: Tell = la
 
 
 def claims_of(declared: Declared) -> Claims | None:
-    """None where it has no token of a service account."""
+    """Claims of the cluster's token; None if it is not a service account token."""
     try:
         body = str(service.config_of(declared).get("bearerToken") or "").split(".")[1]
         found = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))

@@ -1,7 +1,7 @@
-"""Clusters that the installation knows.
+"""Argo CD API routes for clusters.
 
-In: a request. Out: Clusters in Argo CD's shape. Never: what lets somebody into one; another address written than the
-one that was permitted.
+In: a request. Out: Clusters in Argo CD's shape. Never: returns credentials; writes an
+address other than the one the permission check covered.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from argosy.web.route import Filtered, Found, May, Parameter, Route
 
 TAG: Final = "clusters"
 MARKS: Final = {"type": "object", "additionalProperties": schema.TEXT}
-# A list of what may be told: nothing else of its config has a place in it.
+# An allow-list: no other field of the config is returned.
 CONFIG: Final = schema.fields(
     username=schema.TEXT,
     tlsClientConfig=schema.fields(insecure=schema.FLAG, serverName=schema.TEXT),
@@ -50,7 +50,7 @@ TO_SEND: Final = schema.fields(
 
 
 async def cluster(asked: Asked) -> Found | None:
-    """By its address, or by its name with `?id.type=name`."""
+    """Find the cluster by its address, or by its name with `?id.type=name`."""
     is_name = asked.query.text("id.type") in ("name", "name_escaped")
     found = await service.find(desk_of(asked), asked.values["id"], is_name=is_name)
     return Found(found, service.thing_of(found)) if found else None
@@ -91,17 +91,17 @@ async def _told(asked: Asked, declared: Declared) -> dict[str, Any]:
 async def created(asked: Asked) -> Json:
     desk, is_upsert = desk_of(asked), asked.query.flag("upsert")
     before = await service.find(desk, service.read_values(asked.subject)["server"])
-    if before is not None:  # who may not see it may not learn from an error that it is there
+    if before is not None:  # an error must not reveal a cluster that the caller may not see
         asked.require("clusters", "update" if is_upsert else "get", service.thing_of(before))
     return Json(await _told(asked, await service.add(desk, asked.subject, replaces=is_upsert)))
 
 
 async def updated(asked: Asked) -> Json:
-    """Both what it is and what it would be are permitted."""
+    """Check the permission for both the current and the new object name."""
     sent, before = await asked.mapping(), asked.subject
     server = service.server_of(before)
     if parse_cluster_address(Body(sent).text("server")) not in ("", server):
-        raise UserError("is another one than the address names; send the same", where="server")
+        raise UserError("differs from the server in the path; send the same", where="server")
     only = asked.query.all("updatedFields")
     if not only or "project" in only:
         thing = _thing({**sent, "server": server})
@@ -125,26 +125,27 @@ async def forgotten(asked: Asked) -> Json:
 async def rotated(asked: Asked) -> Json:
     desk = desk_of(asked)
     if desk.opener is None:
-        raise UserError("other clusters cannot be reached from here; use: argosy cluster rotate", where=asked.thing)
+        raise UserError("this server cannot connect to other clusters; use: argosy cluster rotate", where=asked.thing)
     await rotate(desk, asked.subject, desk.opener)
     return Json({})
 
 
 _PATH: Final = "/api/v1/clusters"
-ID: Final = Parameter("id.type", "`name`: what is in the address is its name, and not where it is.")
+ID: Final = Parameter("id.type", "`name`: the id in the path is the cluster's name, not its address.")
 ROUTES = (
     Route(
         "GET", _PATH, Filtered("clusters", "get"), listed, "List clusters.",
         query=(
-            Parameter("server", "Only the one of this address."), Parameter("name", "Only the one of this name."), ID,
-            Parameter("id.value", "Taken, and of no consequence for a list."), *ARGO_PAGING,
+            Parameter("server", "Only the cluster with this address."),
+            Parameter("name", "Only the cluster with this name."), ID,
+            Parameter("id.value", "Accepted and ignored."), *ARGO_PAGING,
         ),
         gives=schema.fields(metadata=schema.ANY, items=schema.many(CLUSTER)), tag=TAG, operation="ClusterService_List",
     ),
     Route(
         "POST", _PATH, May("clusters", "create", new_cluster), created,
-        "Declare a cluster. With `upsert`, one that is there is changed, which needs the right to update it.",
-        query=(Parameter("upsert", "Change it where it is there, and different.", "boolean"),),
+        "Create a cluster. With `upsert`, an existing cluster is updated, which needs the permission to update it.",
+        query=(Parameter("upsert", "Update the cluster if it exists and differs.", "boolean"),),
         takes={**TO_SEND, "required": ["server"]}, gives=CLUSTER, tag=TAG, operation="ClusterService_Create",
     ),
     Route(
@@ -153,22 +154,22 @@ ROUTES = (
     ),
     Route(
         "PUT", f"{_PATH}/{{id}}", May("clusters", "update", cluster), updated,
-        "Change a cluster. The way in that is not sent stays, unless less would be checked.",
-        query=(ID, Parameter("updatedFields", "Change these alone.", "array")),
+        "Update a cluster. Credentials that are not sent are kept, unless TLS verification would be weakened.",
+        query=(ID, Parameter("updatedFields", "Update only these fields.", "array")),
         takes=TO_SEND, gives=CLUSTER, tag=TAG, operation="ClusterService_Update",
     ),
     Route(
-        "DELETE", f"{_PATH}/{{id}}", May("clusters", "delete", cluster), deleted, "Forget a cluster.", query=(ID,),
+        "DELETE", f"{_PATH}/{{id}}", May("clusters", "delete", cluster), deleted, "Delete a cluster.", query=(ID,),
         gives=schema.NOTHING, tag=TAG, operation="ClusterService_Delete",
     ),
     Route(
         "POST", f"{_PATH}/{{id}}/invalidate-cache", May("clusters", "update", cluster), forgotten,
-        "Ask that what is remembered of a cluster is read anew.", query=(ID,),
+        "Invalidate the cache of a cluster.", query=(ID,),
         gives=CLUSTER, tag=TAG, operation="ClusterService_InvalidateCache",
     ),
     Route(
         "POST", f"{_PATH}/{{id}}/rotate-auth", May("clusters", "update", cluster), rotated,
-        "Make a new token of its account, and revoke the old one.", query=(ID,),
+        "Create a new token for the cluster's service account and revoke the old one.", query=(ID,),
         gives=schema.NOTHING, tag=TAG, operation="ClusterService_RotateAuth",
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""`argosy cluster add|list|get|set|rm|rotate`: the clusters that Applications go to."""
+"""`argosy cluster add|list|get|set|rm|rotate`: manage destination clusters."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ WIDTH = 25  # argo: of the labels in its get
 def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "cluster",
-        help="add, list, rotate and remove clusters that Applications go to",
-        description="Clusters that Applications go to.",
+        help="add, list, rotate and remove destination clusters",
+        description="Manage the destination clusters of Applications.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -46,74 +46,89 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def add_verbs(parts: Commands[argparse.ArgumentParser]) -> None:
-    add = _verb(parts, "add", "let Applications go to the cluster of a context", run_add, ("add prod",
+    add = _verb(parts, "add", "add the cluster of a kubeconfig context as a destination", run_add, ("add prod",
                 "add prod --name production --namespace ml --namespace web -y"))  # fmt: skip
     add.add_argument("asked", metavar="CONTEXT", help="a context of the kubeconfig")
     _add_flags(add)
     _programs(add)
-    listing = _verb(parts, "list", "list clusters, and whether they answer", run_list, ("list", "list -o json"))
+    listing = _verb(parts, "list", "list clusters and their connection status", run_list, ("list", "list -o json"))
     getting = _verb(parts, "get", "show clusters", run_get, ("get prod", "get https://10.0.0.1:6443 -o wide"))
     setting = _verb(parts, "set", "change the name, namespaces, labels or annotations of a cluster", run_set,
                     ("set prod --name production --namespace web", "set prod --namespace '*'"))  # fmt: skip
     _set_flags(setting)
     for each, usual in ((listing, "wide"), (getting, "yaml")):  # argo: as there
         each.add_argument("-o", "--output", choices=FORMS, default=usual, help=f"{', '.join(FORMS)} (default: {usual})")
-    removing = _verb(parts, "rm", "let no Application go to some clusters any more", run_rm,
+    removing = _verb(parts, "rm", "remove clusters from the destinations", run_rm,
                      ("rm prod", "rm dev test -y"))  # fmt: skip
-    rotating = _verb(parts, "rotate", "renew the token of a cluster, and revoke the old one", run_rotate,
+    rotating = _verb(parts, "rotate", "create a new token for a cluster and revoke the old one", run_rotate,
                      ("rotate prod",))  # fmt: skip
-    others = [_verb(parts, "rotate-auth", "the same as rotate, by Argo CD's name", run_rotate, ("rotate-auth prod",))]
+    others = [_verb(parts, "rotate-auth", "alias of rotate, as in the argocd CLI", run_rotate, ("rotate-auth prod",))]
     for each in (setting, rotating, *others):
-        each.add_argument("asked", metavar="SERVER|NAME", help="the address or the name of the cluster")
-    for each in (getting, removing):  # argo: several of these alone
+        each.add_argument("asked", metavar="SERVER|NAME", help="address or name of the cluster")
+    for each in (getting, removing):  # argo: only these accept several clusters
         each.add_argument("asked", metavar="SERVER|NAME", nargs="+", help="addresses or names of clusters")
-    removing.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    removing.add_argument("-y", "--yes", action="store_true", help="skip the confirmation prompt")
 
 
 def _add_flags(parser: argparse.ArgumentParser) -> None:
-    about = "where CONTEXT is (default: --kubeconfig, KUBECONFIG or ~/.kube/config)"
+    about = "kubeconfig that contains CONTEXT (default: --kubeconfig, KUBECONFIG or ~/.kube/config)"
     parser.add_argument("--context-kubeconfig", type=Path, metavar="FILE", help=about)
-    parser.add_argument("--name", default="", metavar="NAME", help="what to call it (default: CONTEXT)")
-    parser.add_argument("--namespace", action="append", default=[], metavar="NS", help="manage only this; repeatable")
-    about = "with --namespace: also what is in no namespace"
+    parser.add_argument("--name", default="", metavar="NAME", help="name of the cluster (default: CONTEXT)")
+    parser.add_argument(
+        "--namespace", action="append", default=[], metavar="NS", help="manage only this namespace; repeatable"
+    )
+    about = "with --namespace: also manage cluster-scoped resources"
     parser.add_argument("--cluster-resources", action="store_true", help=about)
-    about = "an account that is there (default: argocd-manager is made)"
+    about = "an existing service account (default: create argocd-manager)"
     parser.add_argument("--service-account", default="", metavar="NAME", help=about)
-    about = "where accounts are on it (default: kube-system)"
+    about = "namespace of the service account (default: kube-system)"
     parser.add_argument("--system-namespace", default="kube-system", metavar="NS", help=about)
-    parser.add_argument("--project", default="", metavar="NAME", help="the project whose cluster it is")
-    parser.add_argument("--in-cluster", action="store_true", help="it is the one that argosy itself runs in")
-    about = "which address to write (default: kubeconfig): of the context, of its cluster-info, or as --in-cluster"
+    parser.add_argument("--project", default="", metavar="NAME", help="project that the cluster is scoped to")
+    parser.add_argument("--in-cluster", action="store_true", help="the cluster is the one that argosy runs in")
+    about = "address to use (default: kubeconfig): of the context, of kube-public/cluster-info, or as --in-cluster"
     parser.add_argument("--cluster-endpoint", choices=ENDPOINTS, default="", help=about)
-    about = "written for Argo CD; argosy spreads Applications, and not clusters, over its controllers"
+    about = "stored for Argo CD and ignored by argosy, which shards by Application"
     parser.add_argument("--shard", type=int, default=-1, metavar="N", help=about)
-    parser.add_argument("--label", action="append", default=[], metavar="K=V", help="of its Secret; repeatable")
-    parser.add_argument("--annotation", action="append", default=[], metavar="K=V", help="of its Secret; repeatable")
-    parser.add_argument("--proxy-url", default="", metavar="URL", help="a proxy that leads there")
-    parser.add_argument("--disable-compression", action="store_true", help="ask for answers that are not packed")
-    parser.add_argument("--upsert", action="store_true", help="replace what is known of it")
-    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    parser.add_argument(
+        "--label", action="append", default=[], metavar="K=V", help="for the cluster Secret; repeatable"
+    )
+    parser.add_argument(
+        "--annotation", action="append", default=[], metavar="K=V", help="for the cluster Secret; repeatable"
+    )
+    parser.add_argument("--proxy-url", default="", metavar="URL", help="proxy to reach the cluster")
+    parser.add_argument(
+        "--disable-compression", action="store_true", help="request uncompressed responses from the API server"
+    )
+    parser.add_argument("--upsert", action="store_true", help="overwrite an existing cluster with the same address")
+    parser.add_argument("-y", "--yes", action="store_true", help="skip the confirmation prompt")
 
 
 def _set_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--name", default="", metavar="NAME", help="what to call it from now on")
-    about = "manage only this from now on; repeatable; '*' for all"
+    parser.add_argument("--name", default="", metavar="NAME", help="new name of the cluster")
+    about = "manage only this namespace; repeatable; '*' for all"
     parser.add_argument("--namespace", action="append", default=[], metavar="NS", help=about)
-    about = "of its Secret, in place of those that it has; repeatable"
+    about = "for the cluster Secret, replacing the existing ones; repeatable"
     parser.add_argument("--label", action="append", default=[], metavar="K=V", help=about)
     parser.add_argument("--annotation", action="append", default=[], metavar="K=V", help=about)
 
 
 def _programs(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--aws-cluster-name", default="", metavar="NAME", help="be let in by AWS, as this cluster")
-    parser.add_argument("--aws-role-arn", default="", metavar="ARN", help="with --aws-cluster-name: a role to take")
-    parser.add_argument("--aws-profile", default="", metavar="NAME", help="with --aws-cluster-name: a profile")
-    parser.add_argument("--exec-command", default="", metavar="NAME", help="be let in by what this program prints")
-    parser.add_argument("--exec-command-args", action="append", default=[], metavar="ARG", help="of it; repeatable")
-    parser.add_argument("--exec-command-env", action="append", default=[], metavar="K=V", help="of it; repeatable")
-    about = "which form it prints (default: client.authentication.k8s.io/v1beta1)"
+    parser.add_argument(
+        "--aws-cluster-name", default="", metavar="NAME", help="authenticate with AWS, for this EKS cluster"
+    )
+    parser.add_argument("--aws-role-arn", default="", metavar="ARN", help="with --aws-cluster-name: IAM role to assume")
+    parser.add_argument("--aws-profile", default="", metavar="NAME", help="with --aws-cluster-name: AWS profile")
+    parser.add_argument(
+        "--exec-command", default="", metavar="NAME", help="authenticate with the credentials that this command prints"
+    )
+    parser.add_argument("--exec-command-args", action="append", default=[], metavar="ARG", help="argument; repeatable")
+    about = "environment variable of the command; repeatable"
+    parser.add_argument("--exec-command-env", action="append", default=[], metavar="K=V", help=about)
+    about = "ExecCredential API version of the command (default: client.authentication.k8s.io/v1beta1)"
     parser.add_argument("--exec-command-api-version", default="", metavar="VERSION", help=about)
-    parser.add_argument("--exec-command-install-hint", default="", metavar="TEXT", help="told where it is missing")
+    parser.add_argument(
+        "--exec-command-install-hint", default="", metavar="TEXT", help="hint to show if the command is missing"
+    )
 
 
 def _verb(
@@ -168,7 +183,9 @@ async def _show(desk: Desk, how: str, found: list[Declared], *, is_list: bool) -
     if how in ("json", "yaml"):
         apps = await _counts(desk)
         data = [document(each, *state, apps.get(server_of(each), 0)) for each, state in zip(found, states, strict=True)]
-        print_data(data if is_list or len(data) > 1 else data[0], how)  # argo: one is no list
+        print_data(
+            data if is_list or len(data) > 1 else data[0], how
+        )  # argo: a single cluster is not printed as a list
     elif is_list:
         from argosy.cli.tables import aligned
 
@@ -178,7 +195,7 @@ async def _show(desk: Desk, how: str, found: list[Declared], *, is_list: bool) -
 
 
 async def _counts(desk: Desk) -> dict[str, int]:
-    """Applications, by the address that each goes to."""
+    """Number of Applications by destination address."""
     from collections import Counter
 
     from argosy.features.clusters.service import all_clusters, server_of
@@ -186,13 +203,13 @@ async def _counts(desk: Desk) -> dict[str, int]:
     names = {each.text("name"): server_of(each) for each in await all_clusters(desk)}
     try:
         places = [app.destination.known for app in await desk.all(everywhere=True)]
-    except UserError:  # nobody delivers here yet
+    except UserError:  # the Application CRD is not installed
         return {}
     return Counter(place.server or names.get(place.name, "") for place in places)
 
 
 def _row(declared: Declared, told: tuple[State, str]) -> tuple[str, ...]:
-    """argo: its columns."""
+    """argo: the columns of `argocd cluster list`."""
     from argosy.features.clusters.service import server_of
 
     state, version = told
@@ -204,7 +221,7 @@ def _row(declared: Declared, told: tuple[State, str]) -> tuple[str, ...]:
 
 
 def _lines(declared: Declared, state: State, version: str) -> list[str]:
-    """argo: its blocks."""
+    """argo: the blocks of `argocd cluster get -o wide`."""
     from argosy.features.clusters.service import config_of, server_of
 
     config = config_of(declared)

@@ -1,7 +1,7 @@
-"""The account that lets argosy into a cluster, argocd-manager, and what it may do there.
+"""The service account argocd-manager on a destination cluster, and its RBAC roles and bindings.
 
-In: a cluster, open; namespaces. Out: the account with its rights; those that it has besides. Never: takes away what
-argosy did not make, or what another token needs.
+In: an open cluster client; namespaces. Out: the account with its roles; surplus bindings. Never: deletes objects that
+argosy did not create, or that another token needs.
 """
 
 from __future__ import annotations
@@ -16,26 +16,28 @@ from argosy.kube.client import Cluster
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
-# argo: its names, so that either program finds what the other made
+# argo: the same names, so that argocd and argosy find each other's objects
 MANAGER, ROLE, BINDING = "argocd-manager", "argocd-manager-role", "argocd-manager-role-binding"
 RBAC: Final = "rbac.authorization.k8s.io"
 SECRET: Final = GroupKind("", "Secret")
 OF_ACCOUNT: Final = "kubernetes.io/service-account.name"
 ALL: Final[list[dict[str, Any]]] = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
-MADE: Final = {"app.kubernetes.io/managed-by": "argosy"}  # on what is made there, so that nothing else is deleted
-WHOLE: Final = ("",)  # all namespaces, and what is in none
-COLLECTED, BETWEEN = 10.0, 0.25  # seconds in which what was removed a moment ago is gone
+MADE: Final = {
+    "app.kubernetes.io/managed-by": "argosy"
+}  # label of objects that argosy created there, so that nothing else is deleted
+WHOLE: Final = ("",)  # the whole cluster: all namespaces and cluster-scoped resources
+COLLECTED, BETWEEN = 10.0, 0.25  # seconds to wait for the garbage collection of objects that were just removed
 
 Tell = Callable[[str], None]
 Places = Sequence[str]  # namespaces, or WHOLE
 
 
 async def make_manager(there: Cluster, system: str, places: Places, tell: Tell) -> None:
-    """argo: may do everything, in the whole cluster or in some namespaces; what is there stays."""
+    """argo: create the account with full access to the cluster or to namespaces; existing objects are kept."""
     metadata = {"name": MANAGER, "namespace": system}
     account: Manifest = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
     roles = [_role(place) for place in places]
-    for each in (account, *roles):  # nothing is left of an account whose rights cannot be given
+    for each in (account, *roles):  # dry run first: leave no account behind if its roles are rejected
         with suppress(Conflict):
             await there.create(each, dry_run=True)
     for each in (account, *roles, *(_binding(place, system) for place in places)):
@@ -70,7 +72,7 @@ def _subject(system: str) -> dict[str, str]:
 
 
 async def _make(there: Cluster, manifest: Manifest, tell: Tell) -> None:
-    """argo: its words; one that is there is used, and of roles the rules are renewed."""
+    """argo: its messages; an existing object is used, and the rules of an existing role are updated."""
     key = key_of(manifest)
     place = _inside(key)
     for _ in range(int(COLLECTED / BETWEEN)):
@@ -82,7 +84,7 @@ async def _make(there: Cluster, manifest: Manifest, tell: Tell) -> None:
             found = await there.get(key)
         if found is not None and not found["metadata"].get("ownerReferences"):
             break
-        await asyncio.sleep(BETWEEN)  # who removed the cluster a moment ago has it collected
+        await asyncio.sleep(BETWEEN)  # a removal of this cluster is still being garbage collected
     if "rules" in manifest:
         await there.patch(key, {"rules": manifest["rules"]})
         tell(f'{key.kind} "{key.name}" updated{place}')
@@ -90,21 +92,21 @@ async def _make(there: Cluster, manifest: Manifest, tell: Tell) -> None:
         tell(f'{key.kind} "{key.name}" already exists{place}')
 
 
-# -- what it may besides -----------------------------------------------------------------------------------------------
+# -- surplus bindings -------------------------------------------------------------------------------------------------
 
 
 async def surplus(there: Cluster, system: str, places: Places, had: Places, own: str, tell: Tell) -> list[ResourceKey]:
-    """Bindings by which the account may more than in `places`. Raises UserError where one is not ours to take away.
+    """Bindings that give the account access outside `places`. Raises UserError if argosy must not delete one of them.
 
-    `had` is where it was let in before, and `own` the name of the token that is replaced.
+    `had` lists the namespaces it had access to before; `own` is the Secret name of the token that is replaced.
     """
     found: list[ResourceKey] = []
     for place in sorted({*WHOLE, *had} - set(places)):
         key = ResourceKey(RBAC, f"{_kind(place)}Binding", place, BINDING)
         try:
             binding = await there.get(key)
-        except Forbidden as error:  # whoever may give rights in their own namespaces alone
-            tell(f"argosy: whether {MANAGER} may do more there cannot be seen ({error.message})")
+        except Forbidden as error:  # the user may manage RBAC only in some namespaces
+            tell(f"argosy: cannot check for surplus rights of {MANAGER} ({error.message})")
             continue
         if binding is None or not _lets_in(binding, system):
             continue
@@ -113,21 +115,21 @@ async def surplus(there: Cluster, system: str, places: Places, had: Places, own:
             found.append(key)
         elif "" not in places:
             raise UserError(
-                f"{MANAGER} may do more than that there, by {key.kind} {BINDING} ({why}); where nobody needs it, type "
-                f"there: {delete_command(place, BINDING)}; else let another account in with --service-account"
+                f"{MANAGER} has more rights than requested, from {key.kind} {BINDING} ({why}); if not needed, run on "
+                f"that cluster: {delete_command(place, BINDING)}; otherwise use another --service-account"
             )
     return found
 
 
 async def take_away(there: Cluster, bindings: Sequence[ResourceKey], tell: Tell) -> None:
-    """With the roles that they give."""
+    """Delete the bindings and their roles."""
     for binding in bindings:
         role = ResourceKey(RBAC, _kind(binding.namespace), binding.namespace, ROLE)
         for key in (binding, role):
             live = await there.get(key)
             if live is not None and is_made(live):
                 if not await revoke(there, live):
-                    raise UserError(f"{key.kind} {key.name}{_inside(key)} was created again meanwhile; try again")
+                    raise UserError(f"{key.kind} {key.name}{_inside(key)} was recreated in the meantime; try again")
                 tell(f'{key.kind} "{key.name}" deleted{_inside(key)}')
 
 
@@ -138,7 +140,7 @@ def _lets_in(binding: Manifest, system: str) -> bool:
 
 async def _why_kept(there: Cluster, binding: Manifest, system: str, own: str) -> str:
     if not is_made(binding):
-        return "argosy did not make it"
+        return "argosy did not create it"
     if len(binding.get("subjects") or ()) > 1:
         return "it has other subjects"
     others = await other_tokens(there, system, MANAGER, own)
@@ -146,7 +148,7 @@ async def _why_kept(there: Cluster, binding: Manifest, system: str, own: str) ->
 
 
 async def left_behind(there: Cluster, system: str) -> list[str]:
-    """Namespaces in which argosy once gave the account rights."""
+    """Namespaces in which a binding of the account, created by argosy, still exists."""
     labels = ",".join(f"{name}={text}" for name, text in MADE.items())
     found = (await there.list(GroupKind(RBAC, "RoleBinding"), labels=labels)).items
     ours = [each for each in found if each["metadata"]["name"] == BINDING and _lets_in(each, system)]
@@ -163,14 +165,14 @@ async def other_tokens(there: Cluster, namespace: str, account: str, own: str) -
 
 
 def delete_command(place: str, *names: str) -> str:
-    """What deletes a binding, and a role, there."""
+    """kubectl command that deletes the binding and the role."""
     kinds = {BINDING: f"{_kind(place)}Binding".lower(), ROLE: _kind(place).lower()}
     inside = f"-n {place} " if place else ""
     return f"kubectl delete {inside}{' '.join(f'{kinds[name]}/{name}' for name in names)}"
 
 
 async def revoke(there: Cluster, live: Manifest) -> bool:
-    """Delete this object if it still exists. False if another object has its name by now: that one is kept."""
+    """Delete this object if it still exists. False if another object has its name now; that one is kept."""
     try:
         await there.delete(key_of(live), uid=live["metadata"].get("uid"))
     except Conflict:
@@ -182,12 +184,12 @@ async def revoke(there: Cluster, live: Manifest) -> bool:
 
 
 def kept_message(key: ResourceKey) -> str:
-    """Render why an object that was to be deleted is still there."""
-    return f"{key.kind} {key.name}{_inside(key)} was created again meanwhile; the new one is kept"
+    """Message for an object that was not deleted because it was recreated."""
+    return f"{key.kind} {key.name}{_inside(key)} was recreated in the meantime and is kept"
 
 
 def is_made(found: Mapping[str, Any] | None) -> bool:
-    """Whether argosy made it when a cluster was added."""
+    """True if `argosy cluster add` created the object."""
     return found is not None and MADE.items() <= (found["metadata"].get("labels") or {}).items()
 
 

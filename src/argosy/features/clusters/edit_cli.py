@@ -1,4 +1,4 @@
-"""`argosy cluster add|set|rm|rotate`: what changes which clusters Applications go to."""
+"""`argosy cluster add|set|rm|rotate`: change the destination clusters."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from argosy.gitops.application_client.declared_objects import Declared
     from argosy.kube.client.connection import Connection
 
-MOST = 10  # Applications that are named where a cluster is removed
+MOST = 10  # Applications listed before a cluster is removed
 
 
 def run_add(chosen: argparse.Namespace) -> int:
     if chosen.in_cluster and chosen.cluster_endpoint:
-        raise UserError("Can only use one of --in-cluster or --cluster-endpoint")  # argo: its words
+        raise UserError("Can only use one of --in-cluster or --cluster-endpoint")  # argo: its message
     connection = _context(chosen)
     wanted = _wanted(chosen)
     if not wanted.account and not wanted.config.keys() & {"execProviderConfig", "awsAuthConfig"}:
@@ -29,7 +29,7 @@ def run_add(chosen: argparse.Namespace) -> int:
             f"`{chosen.asked}` with full {level} level privileges."
         )
         if not _may(chosen, f"{warning} Do you want to continue"):
-            talk("argosy: nothing was done")
+            talk("argosy: cancelled")
             return 1
 
     async def work(desk: Desk) -> int:
@@ -39,7 +39,7 @@ def run_add(chosen: argparse.Namespace) -> int:
         assert desk.opener is not None
         async with desk.opener(connection) as there:
             made, was_so = await enlist(desk, there, connection, wanted, desk.opener, talk)
-        is_told = was_so and not is_compat(chosen)  # argo: says the same of both
+        is_told = was_so and not is_compat(chosen)  # argo: always prints "added"
         print(f"Cluster '{server_of(made)}' {'unchanged' if is_told else 'added'}")
         return 0
 
@@ -54,7 +54,9 @@ def _context(chosen: argparse.Namespace) -> Connection:
     except UserError as error:
         if chosen.context_kubeconfig is not None:
             raise
-        other = f"{'or ' if '; ' in error.message else ''}name the file that has it: --context-kubeconfig FILE"
+        other = (
+            f"{'or ' if '; ' in error.message else ''}pass the kubeconfig that contains it: --context-kubeconfig FILE"
+        )
         raise UserError(f"{error.message}; {other}", where=error.where, line=error.line) from error
 
 
@@ -99,7 +101,7 @@ def _wanted(chosen: argparse.Namespace) -> Any:
 def _pairs(given: list[str], flag: str) -> dict[str, str]:
     pairs = [each.partition("=") for each in given]
     if wrong := [name for name, equals, _ in pairs if not equals or not name]:
-        raise UserError(f"{wrong[0]!r} is no pair; write {flag} NAME=VALUE", where=flag)
+        raise UserError(f"invalid value {wrong[0]!r}; use {flag} NAME=VALUE", where=flag)
     return {name: text for name, _, text in pairs}
 
 
@@ -107,9 +109,9 @@ def _may(chosen: argparse.Namespace, question: str) -> bool:
     if chosen.yes:
         return True
     if not can_ask():
-        if is_compat(chosen):  # argo: who cannot be asked has said yes
+        if is_compat(chosen):  # argo: without a terminal, the answer is yes
             return True
-        raise UserError("nobody can be asked here; say yes with -y")
+        raise UserError("cannot ask for confirmation without a terminal; pass -y")
     return asked(question)
 
 
@@ -122,7 +124,7 @@ def run_set(chosen: argparse.Namespace) -> int:
     }
     wanted = {name: value for name, value in given.items() if value}
     if not wanted:
-        raise UserError("nothing is to be changed; give --name, --namespace, --label or --annotation")
+        raise UserError("nothing to change; pass --name, --namespace, --label or --annotation")
 
     async def work(desk: Desk) -> int:
         from argosy.features.clusters.service import change, check_name, named, server_of
@@ -142,7 +144,7 @@ def run_rm(chosen: argparse.Namespace) -> int:
         from argosy.features.clusters.service import check_removable, named, server_of
 
         found: dict[str, tuple[str, Declared]] = {}
-        for text in chosen.asked:  # all, before the first is removed
+        for text in chosen.asked:  # check all clusters before the first one is removed
             each = await named(desk, text)
             check_removable(each)
             found.setdefault(server_of(each), (text, each))
@@ -157,7 +159,7 @@ async def _remove(desk: Desk, chosen: argparse.Namespace, name: str, found: Decl
 
     if apps := await bound_for(desk, found):
         more = f" … and {len(apps) - MOST} more" if len(apps) > MOST else ""
-        talk(f"argosy: Applications that go to '{name}': {', '.join(apps[:MOST])}{more}")
+        talk(f"argosy: Applications with destination '{name}': {', '.join(apps[:MOST])}{more}")
     told = "Any Apps deploying to this cluster will go to health status Unknown."
     if not _may(chosen, f"Are you sure you want to remove '{name}'? {told}"):
         talk(f"The command to remove '{name}' was cancelled.")

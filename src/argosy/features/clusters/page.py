@@ -1,6 +1,6 @@
-"""`/settings/clusters`: where Applications are delivered to.
+"""`/settings/clusters`: the page of destination clusters.
 
-In: a request. Out: clusters that the caller may see. Never: what lets somebody into one.
+In: a request. Out: clusters that the caller may see. Never: shows credentials.
 """
 
 from __future__ import annotations

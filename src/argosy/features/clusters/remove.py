@@ -1,7 +1,7 @@
-"""A cluster is removed: its Secret here, and on it what was made when it was added.
+"""Removes a destination cluster: its Secret here, and the account that `argosy cluster add` created on it.
 
-In: a desk, the cluster's Secret. Out: sentences that tell what went and what is left. Never: deletes on that cluster
-what `argosy cluster add` did not make, or what another token still needs.
+In: an ApplicationService, the cluster's Secret. Out: messages about deleted and remaining objects. Never: deletes
+objects on that cluster that `argosy cluster add` did not create, or that another token still needs.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from argosy.kube.objects import Manifest, key_of
 async def delist(desk: Desk, declared: Declared, opener: Opener, tell: Tell) -> None:
     await service.remove(desk, declared)
     claims = claims_of(declared)
-    if claims is None or (claims.account != MANAGER and claims.token is None):  # nothing was made there
+    if claims is None or (claims.account != MANAGER and claims.token is None):  # nothing was created on that cluster
         return
     try:
         async with asyncio.timeout(service.SECONDS), await _opened(desk, declared, opener) as there:
             stays = await _clear(there, claims, tell)
     except TimeoutError:
-        stays = f"no answer in {service.SECONDS:g} s"
+        stays = f"timeout after {service.SECONDS:g} s"
     except ArgosyError as error:
         stays = str(error)
     if stays:
         commands = "".join(f"\n  {each}" for each in _commands(claims, declared))
-        tell(f"argosy: not all is cleared away on that cluster ({stays}); where nobody needs it, type there:{commands}")
+        tell(f"argosy: cleanup on that cluster is incomplete ({stays}); if not needed, run there:{commands}")
 
 
 async def _opened(desk: Desk, declared: Declared, opener: Opener) -> AbstractAsyncContextManager[Cluster]:
@@ -57,7 +57,7 @@ async def _opened(desk: Desk, declared: Declared, opener: Opener) -> AbstractAsy
 
 
 async def _clear(there: Cluster, claims: Claims, tell: Tell) -> str:
-    """Returns why something stays; empty where nothing does that was made there."""
+    """Delete the account or token. Returns the reason if something remains, else an empty string."""
     stays = ""
     if claims.account == MANAGER and not (stays := await _delete_account(there, claims, tell)):
         return ""
@@ -65,15 +65,15 @@ async def _clear(there: Cluster, claims: Claims, tell: Tell) -> str:
     if claims.token is None or found is None:
         return stays
     if not is_made(found):
-        return stays or f"Secret {claims.token.name} was not made by argosy"
+        return stays or f"Secret {claims.token.name} was not created by argosy"
     if not await revoke(there, found):
         return "; ".join(filter(None, (stays, kept_message(claims.token))))
-    tell(f"argosy: deleted on that cluster: Secret {claims.token.name}, and so its token")
+    tell(f"argosy: deleted on that cluster: Secret {claims.token.name}, which revokes its token")
     return stays
 
 
 async def _delete_account(there: Cluster, claims: Claims, tell: Tell) -> str:
-    """With its rights and its token. Returns why not."""
+    """Delete the account with its roles and token. Returns the reason if it was not deleted."""
     account = ResourceKey("", "ServiceAccount", claims.namespace, MANAGER)
     role, binding = ResourceKey(RBAC, "ClusterRole", "", ROLE), ResourceKey(RBAC, "ClusterRoleBinding", "", BINDING)
     rest = [binding, account, *([claims.token] if claims.token else [])]
@@ -81,7 +81,7 @@ async def _delete_account(there: Cluster, claims: Claims, tell: Tell) -> str:
     if others := await other_tokens(there, claims.namespace, MANAGER, claims.token.name if claims.token else ""):
         return f"{MANAGER} has other tokens: {', '.join(others)}"
     if strange := [f"{key.kind} {key.name}" for key, manifest in found.items() if not is_made(manifest)]:
-        return f"not made by argosy: {', '.join(strange)}"
+        return f"not created by argosy: {', '.join(strange)}"
     if len((found[binding] or {}).get("subjects") or ()) > 1:
         return f"{binding.kind} {BINDING} has other subjects"
     left = await left_behind(there, claims.namespace)
@@ -89,14 +89,14 @@ async def _delete_account(there: Cluster, claims: Claims, tell: Tell) -> str:
     tell(f"argosy: deleted on that cluster: {', '.join(f'{key.kind} {key.name}' for key in found)}")
     if left:
         commands = "".join(f"\n  {delete_command(each, BINDING, ROLE)}" for each in left)
-        tell(f"argosy: left on that cluster are roles in {', '.join(left)}; to delete them, type there:{commands}")
+        tell(f"argosy: roles remain on that cluster in {', '.join(left)}; to delete them, run there:{commands}")
     return ""
 
 
 async def _delete_together(there: Cluster, role: Manifest, rest: list[Manifest]) -> None:
-    """In one request: whichever of them goes first takes away the right, or the token, to delete the others.
+    """Delete all in one request, by owner references: the first deletion alone would revoke the right to delete more.
 
-    k8s: a patch that names another uid is refused, so that an object created again meanwhile is kept.
+    k8s: a patch with another uid is rejected, so that an object recreated in the meantime is kept.
     """
     key, uid = key_of(role), role["metadata"]["uid"]
     owner = {"apiVersion": f"{RBAC}/v1", "kind": key.kind, "name": key.name, "uid": uid}

@@ -1,7 +1,7 @@
-"""Clusters that an installation knows, from Secrets in Argo CD's form, and the one that it runs in.
+"""Destination clusters: Argo CD's cluster Secrets, and the in-cluster destination.
 
-In: a desk, what a client sent. Out: what may be told of each. Never: what lets somebody into a cluster; keeps that for
-another address than the one it was given for.
+In: an ApplicationService, request bodies. Out: cluster documents without secrets. Never: returns credentials; keeps
+credentials when the address changes.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ from argosy.kube.objects.field_reader import Fields
 HERE, HERE_NAME = IN_CLUSTER
 KIND: Final = "cluster"
 WHERE: Final = "cluster"
-ELSEWHERE: Final = "only those who deliver there ask it; see the conditions of its Applications"
-SECONDS: Final = 5.0  # that a cluster has to answer whether it can be reached
-LASTS: Final = 30.0  # seconds for which that answer is told again
+ELSEWHERE: Final = "only the controller connects to this cluster; see the conditions of its Applications"
+SECONDS: Final = 5.0  # timeout of a connection test
+LASTS: Final = 30.0  # seconds for which a result is cached
 MOST_KNOWN: Final = 1000
-Told = tuple[State, str]  # and the version of its server
+Told = tuple[State, str]  # connection state and server version
 OWN: Final = Declared("", {"server": HERE, "name": HERE_NAME})  # needs no Secret
-# argo: what a client may see of how a cluster is reached; all else lets somebody in, or may
+# argo: the config fields that clients may see; all others may contain credentials
 _TLS: Final = ("insecure", "serverName")
 _AWS: Final = ("clusterName", "roleARN")
 _EXEC: Final = ("command", "apiVersion")
 
 
 async def all_clusters(desk: Desk, *, with_faulty: bool = False) -> list[Declared]:
-    """`with_faulty`: also those that have no address, at the end; nothing can go there."""
+    """List clusters. `with_faulty`: append clusters without a valid address, which cannot be used."""
     everything = await all_declared(desk, KIND)
     found = [each for each in everything if server_of(each)]
     faulty = [each for each in everything if with_faulty and not server_of(each)]
@@ -72,22 +72,22 @@ async def find(desk: Desk, given: str, *, is_name: bool = False) -> Declared | N
 
 
 async def named(desk: Desk, text: str) -> Declared:
-    """By its address, or by a name that no other has. Raises UserError."""
+    """Get the cluster with this address or this unique name. Raises UserError."""
     known = await all_clusters(desk)
     by_address = [each for each in known if server_of(each) == parse_cluster_address(text)]
     found = by_address or [each for each in known if each.text("name") == text]
     if not found:
-        raise UserError(f"there is no cluster {text!r}; see which there are: argosy cluster list")
+        raise UserError(f"cluster {text!r} not found; list them: argosy cluster list")
     if len(servers := {server_of(each) for each in found}) > 1:
-        raise UserError(f"{len(servers)} clusters are called {text!r}; name one by its address: {_listed(servers)}")
+        raise UserError(f"{len(servers)} clusters are named {text!r}; use the address: {_listed(servers)}")
     return found[0]
 
 
 async def check_name(desk: Desk, name: str, server: str) -> None:
-    """Raises UserError where a cluster at another address is called so: by name, nobody could go to either."""
+    """Raise UserError if a cluster at another address has this name: destinations by name would be ambiguous."""
     known = await all_clusters(desk)
     if others := {server_of(each) for each in known if each.text("name") == name} - {server}:
-        raise UserError(f"another cluster is called {name!r} ({_listed(others)}); choose another with --name")
+        raise UserError(f"another cluster is named {name!r} ({_listed(others)}); choose another name with --name")
 
 
 def _listed(servers: Iterable[str]) -> str:
@@ -95,13 +95,13 @@ def _listed(servers: Iterable[str]) -> str:
 
 
 async def bound_for(desk: Desk, declared: Declared) -> list[str]:
-    """Applications that go there; with their namespace where it is not the usual one."""
+    """Applications with this destination; with their namespace if it is not the default one."""
     server, name = server_of(declared), declared.text("name")
     try:
         apps = await desk.all(everywhere=True)
-    except Forbidden:  # somebody who may see those of one namespace alone
+    except Forbidden:  # the user may list only one namespace
         apps = await desk.all()
-    except UserError:  # nobody delivers here yet
+    except UserError:  # the Application CRD is not installed
         return []
     places = [(app, app.destination.known) for app in apps]
     return [
@@ -112,13 +112,13 @@ async def bound_for(desk: Desk, declared: Declared) -> list[str]:
 
 
 def thing_of(declared: Declared) -> str:
-    """argo: how policies call it."""
+    """argo: object name in RBAC policies."""
     project = declared.text("project")
     return f"{project}/{server_of(declared)}" if project else server_of(declared)
 
 
 async def connection_to(desk: Desk, values: Mapping[str, str]) -> Connection:
-    """As the engine has it, which may run more programs than the usual ones."""
+    """Connection with the same exec programs that the controller allows."""
     try:
         allowed = programs_of(await map_data(desk, ARGOSY_CM))
     except Forbidden:
@@ -128,7 +128,7 @@ async def connection_to(desk: Desk, values: Mapping[str, str]) -> Connection:
 
 async def state_of(desk: Desk, declared: Declared) -> Told:
     if not server_of(declared):
-        told = f"Secret {declared.name} has no server that can be read; write one into it, or delete it"
+        told = f"Secret {declared.name} has no valid server; set it, or delete the Secret"
         return State(BAD, told, now()), ""
     if server_of(declared) == HERE:
         return await _asked(desk.cluster)
@@ -139,7 +139,7 @@ async def state_of(desk: Desk, declared: Declared) -> Told:
         async with asyncio.timeout(SECONDS), desk.opener(connection) as cluster:
             return await _asked(cluster)
     except TimeoutError:
-        return State(BAD, f"no answer in {SECONDS:g} s", now()), ""
+        return State(BAD, f"timeout after {SECONDS:g} s", now()), ""
     except ArgosyError as error:
         return State(BAD, str(error), now()), ""
 
@@ -149,7 +149,7 @@ def _reachable(declared: Declared) -> dict[str, str]:
 
 
 class States:
-    """Of many clusters; what was asked a moment ago is not asked again."""
+    """Cached connection states of clusters."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[float, Told]] = {}
@@ -158,7 +158,10 @@ class States:
         if server_of(declared) == HERE:
             return await state_of(desk, declared)
         text = json.dumps(_reachable(declared), sort_keys=True)
-        mark, clock = hashlib.sha256(text.encode()).hexdigest(), asyncio.get_running_loop().time  # tells no secret
+        mark, clock = (
+            hashlib.sha256(text.encode()).hexdigest(),
+            asyncio.get_running_loop().time,
+        )  # a hash, because the values are secret
         known = self._known.get(mark)
         if known is not None and known[0] > clock():
             return known[1]
@@ -181,7 +184,7 @@ async def _asked(cluster: Cluster) -> Told:
 def document(
     declared: Declared, state: State, version: str, applications: int, hidden: Collection[str] = ()
 ) -> dict[str, Any]:
-    """argo: a V1alpha1Cluster; its config by a list of what may be seen. `hidden`: annotations that are secret."""
+    """argo: a V1alpha1Cluster with an allow-list of config fields. `hidden`: names of secret annotations."""
     found: dict[str, Any] = {
         "server": server_of(declared),
         "name": declared.text("name") or server_of(declared),
@@ -241,7 +244,7 @@ def _some(given: Any, names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def read_values(given: Mapping[str, Any], *, server: str = "") -> dict[str, str]:
-    """`server` is the address that it has, where it is there already."""
+    """Read Secret values from a request body. `server` is the address of an existing cluster."""
     fields = Fields(given, WHERE)
     check_address(fields.text("server") or server, WHERE)
     address = parse_cluster_address(fields.text("server") or server)
@@ -271,17 +274,19 @@ async def add(desk: Desk, given: Mapping[str, Any], *, replaces: bool, dry_run: 
     try:
         return await declare(desk, KIND, name, values, dry_run=dry_run, **_marks(given))
     except Conflict:
-        raise UserError(f"there is a Secret {name} that declares something else; delete or relabel it first") from None
+        raise UserError(
+            f"Secret {name} exists and is not a cluster Secret of this address; delete or relabel it first"
+        ) from None
 
 
 def differing(before: Declared, values: Mapping[str, str], given: Mapping[str, Any]) -> list[str]:
-    """The names of what is not as these values and the given marks say."""
+    """Keys, labels and annotations of the Secret that differ from these values."""
     marks = [name for name, wanted in _marks(given).items() if getattr(before, name) != wanted]
     return [key for key, text in values.items() if before.text(key) != text] + marks
 
 
 def is_different(keys: Iterable[str]) -> UserError:
-    """argo: its words."""
+    """argo: its message."""
     told = "existing cluster spec is different; use upsert flag to force update"
     return UserError(f'{told}; difference in keys "{",".join(keys)}"')
 
@@ -289,14 +294,14 @@ def is_different(keys: Iterable[str]) -> UserError:
 async def change(
     desk: Desk, before: Declared, given: Mapping[str, Any], only: tuple[str, ...] = (), *, dry_run: bool = False
 ) -> Declared:
-    """argo: `only` these fields (updatedFields), else all; what lets in stays where nothing else is given."""
+    """argo: update `only` these fields (updatedFields), else all; credentials are kept unless new ones are sent."""
     if before is OWN:
         how = "argosy cluster add CONTEXT --in-cluster, or POST /api/v1/clusters"
-        raise UserError(f"{HERE} has no Secret that could be changed; declare it first: {how}")
+        raise UserError(f"{HERE} has no Secret to change; create one first: {how}")
     wanted = {name: value for name, value in given.items() if not only or name in only}
     values = read_values(wanted, server=server_of(before))
     if values["server"] != server_of(before):
-        raise UserError("server is another one; delete this cluster, and add the other", where=WHERE)
+        raise UserError("server cannot be changed; delete this cluster and add the new one", where=WHERE)
     config = _kept(before, values.get("config"))
     if only:
         values = {**before.values, **{key: text for key, text in values.items() if key in (*only, "server")}}
@@ -305,7 +310,7 @@ async def change(
 
 
 def _kept(before: Declared, given: str | None) -> str:
-    """The way in that it had, where none is given, and it is not to be sent where less is checked."""
+    """The config to store: keeps the old credentials unless new ones are given or TLS verification gets weaker."""
     old = config_of(before)
     if given is None:
         return before.text("config")
@@ -317,7 +322,7 @@ def _kept(before: Declared, given: str | None) -> str:
         return given
     past = old.get("tlsClientConfig")
     past = past if isinstance(past, dict) else {}
-    # Without the name and authority that it was given with, whoever answers would get it.
+    # With another server name or CA, an impostor could receive the old credentials.
     is_weaker = (tls.get("insecure") is True and past.get("insecure") is not True) or any(
         name in tls and tls[name] != past.get(name) for name in ("caData", "serverName")
     )
@@ -331,7 +336,7 @@ def _marks(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def check_removable(declared: Declared) -> None:
     if declared is OWN:
-        raise UserError(f"{HERE} is the cluster that argosy runs in; turn it off with cluster.inClusterEnabled")
+        raise UserError(f"{HERE} is the cluster that argosy runs in; disable it with cluster.inClusterEnabled")
 
 
 async def remove(desk: Desk, declared: Declared) -> None:
@@ -340,7 +345,7 @@ async def remove(desk: Desk, declared: Declared) -> None:
 
 
 async def forget(desk: Desk, declared: Declared) -> None:
-    """argo: asks that all that is remembered of it is read anew."""
+    """argo: request that the controller drops its cache of the cluster."""
     if declared is not OWN:
         key = ResourceKey(*SECRET, desk.control, declared.name)
         await desk.cluster.patch(key, {"metadata": {"annotations": {REFRESH: now()}}})

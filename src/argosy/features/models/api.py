@@ -1,7 +1,7 @@
-"""Served models over argosy's own API: listed, read, asked, restarted.
+"""argosy API routes for served models: list, get, try, restart.
 
-In: a request. Out: small documents of our own. Never: a model of an Application that the caller may not see; asks an
-address that the cluster did not give.
+In: a request. Out: JSON in argosy's own format. Never: shows a model of an Application that the caller may not see;
+sends a request to a URL that is not in the InferenceService.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from argosy.web.route import Filtered, May, Parameter, Route
 TAG: Final = "models"
 SECONDS: Final = 30.0
 MOST_ASKED: Final = 100_000  # characters
-WHOSE: Final = "Who may see its Application may; one that belongs to none is for who may see all of them."
+WHOSE: Final = "Needs get on its Application; a model without an Application needs get on all Applications."
 MODEL: Final = schema.fields(
     name=schema.TEXT, namespace=schema.TEXT, application=schema.TEXT, health=schema.TEXT,
     message=schema.TEXT, url=schema.TEXT, runtime=schema.TEXT, format=schema.TEXT, source=schema.TEXT,
@@ -92,15 +92,15 @@ async def got(asked: Asked) -> Json:
 
 
 async def tried(asked: Asked) -> Json:
-    """What a client sends may be a text, or the request itself as JSON."""
+    """Send the question (a string, or a complete request as JSON) to the model and return its answer."""
     question = (await asked.mapping()).get("question")
     typed = question if isinstance(question, str) else json.dumps(question) if question is not None else ""
     served = read_model(asked.subject)
     if not typed.strip() or len(typed) > MOST_ASKED:
-        told = f"is missing or longer than {MOST_ASKED} characters; send a text or a request"
+        told = f"is missing or longer than {MOST_ASKED} characters; send a string or a request object"
         raise UserError(told, where="question")
     if not served.url:
-        raise UserError(f"{served.name} has no address: {served.why or 'it is not ready yet'}; see its steps")
+        raise UserError(f"{served.name} has no URL: {served.why or 'it is not ready yet'}; see its steps")
     asker = partial(ask_warily, is_local=asked.site.options.is_loopback)
     desk = ModelDesk(asked.site.desk.cluster, asked.site.desk.where, asker)
     found = await desk.ask(served, typed, seconds=SECONDS, insecure=False)
@@ -121,7 +121,7 @@ async def restarted(asked: Asked) -> Json:
     desk = desk_of(asked)
     live = await desk.cluster.get(key_of(asked.subject))
     if live is None:
-        raise UserError(f"{asked.values['name']}: it is gone; see which there are: /api/argosy/v1/models")
+        raise UserError(f"InferenceService {asked.values['name']!r} not found; list them: /api/argosy/v1/models")
     cluster = cluster_to_change(asked, asked.subject)
     return Json({"message": await ModelDesk(cluster, desk.where).restart(live)})
 
@@ -131,9 +131,9 @@ ROUTES = (
     Route(
         "GET", _PATH, Filtered("applications", "get"), listed, f"List served models. {WHOSE}",
         query=(
-            Parameter("q", "Only those in whose name, runtime, format or source this is."),
-            Parameter("namespace", "Only those of this namespace."),
-            Parameter("health", "Only those that are Healthy, Degraded or Progressing."), *PAGING,
+            Parameter("q", "Only models whose name, runtime, format or source contains this text."),
+            Parameter("namespace", "Only models in this namespace."),
+            Parameter("health", "Only models with this health: Healthy, Degraded or Progressing."), *PAGING,
         ),
         gives=schema.fields(metadata=schema.ANY, items=schema.many(MODEL)), tag=TAG, operation="ListModels",
     ),
@@ -143,7 +143,7 @@ ROUTES = (
     ),
     Route(
         "POST", f"{_PATH}/{{ns}}/{{name}}/try", May("applications", TRY, model), tried,
-        "Ask a served model. Needs the action try on its Application.",
+        "Send a request to a served model. Needs the action try on its Application.",
         takes=schema.fields("question", question={}),
         gives=schema.fields(
             "code", code=schema.COUNT, milliseconds=schema.COUNT, gist=schema.TEXT, answer={}, problem=schema.TEXT

@@ -1,6 +1,6 @@
-"""Rows of served models, and one in full.
+"""View data of served models: rows of the list, and the details of one model.
 
-In: InferenceServices, and what lives beside them in a cache. Out: ModelRow, ModelView. Never: asks a model.
+In: InferenceServices, and a cache with their Pods, Deployments and jobs. Out: ModelRow, ModelView. Never: network.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class ModelRow:
     ready_pods: int
     wanted_pods: int
     gpus: str
-    trained: Run | None  # wrote the model
-    published: Run | None  # left it where it is served; the same run where nothing copies it
-    is_current: bool  # every Pod has read what the last run left
+    trained: Run | None  # the run that wrote the model
+    published: Run | None  # the run that wrote it to the served volume; the same run if nothing copies it
+    is_current: bool  # every Pod has loaded the output of the last run
     since: str
     is_simulated: bool
 
@@ -60,7 +60,7 @@ class ModelRow:
 
     @property
     def health(self) -> str:
-        """In the words that people know."""
+        """Health status in Argo CD's words."""
         return {"True": "Healthy", "False": "Degraded"}.get(self.model.ready, "Progressing")
 
     @property
@@ -141,12 +141,12 @@ def protocol(model: ServedModel) -> str:
 
 
 def example(model: ServedModel) -> str:
-    """What can be typed as it is."""
+    """Example input that works without changes."""
     return "Hello" if model.is_text else "[[1, 2]]"
 
 
 def python(url: str, document: Any) -> str:
-    """The same request, with nothing but Python."""
+    """Render the request as a Python script that uses only the standard library."""
     return "\n".join(
         (
             "import json, urllib.request",
@@ -161,7 +161,7 @@ def python(url: str, document: Any) -> str:
 
 
 def _is_plain(document: Any) -> bool:
-    """Whether its JSON is Python, too."""
+    """True if the JSON text is also a valid Python literal."""
     text = json.dumps(document)
     return not any(word in text for word in ("true", "false", "null"))
 
@@ -191,7 +191,7 @@ def _is_ready(pod: Manifest) -> bool:
 
 
 def _since(service: Manifest) -> str:
-    """When it became ready; nothing where it is not."""
+    """Time at which the service became ready; empty if it is not ready."""
     for each in mapping(service.get("status")).get("conditions") or ():
         if (each.get("type"), each.get("status")) == ("Ready", "True"):
             return str(each.get("lastTransitionTime") or "")

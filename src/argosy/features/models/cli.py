@@ -1,4 +1,4 @@
-"""`argosy model list|get|try|probe|restart`: models that are served, looked at and asked."""
+"""`argosy model list|get|try|probe|restart`: inspect, query and restart served models."""
 
 from __future__ import annotations
 
@@ -37,22 +37,32 @@ HEADINGS = ("NAME", "NAMESPACE", "READY", "URL", "RUNTIME", "APP")
 def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "model",
-        help="list, ask, probe and restart served models",
-        description="Models that are served by InferenceServices.",
+        help="list, query, probe and restart served models",
+        description="Models served by InferenceServices.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parts = parser.add_subparsers(dest="part", metavar="list|get|try|probe|restart", required=True)
     listing = ["list", "list -n llmops-dev -o json"]
-    parser = _add(parts, "list", "list models that are served", _list, listing, named=False)
-    parser.add_argument("-A", "--all-namespaces", action="store_true", help="of all namespaces, which is the default")
-    _add(parts, "get", "show a model, and how to ask it", _get, ["get dev-qwen25-05b-instruct"])
-    trying = _add(parts, "try", "ask a model", _try, ['try dev-qwen25-05b-instruct "Hello"', "try wine '[[7.4, 0.7]]'"])
-    trying.add_argument("text", metavar="TEXT|JSON", help="what to ask: a text, instances, or a whole request")
-    trying.add_argument("--timeout", type=float, default=60.0, metavar="S", help="wait at most (default: 60)")
-    probing = _add(parts, "probe", "ask whether a model is ready", _probe, ["probe dev-qwen25-05b-instruct"])
+    parser = _add(parts, "list", "list served models", _list, listing, named=False)
+    parser.add_argument(
+        "-A", "--all-namespaces", action="store_true", help="list models of all namespaces (the default)"
+    )
+    _add(parts, "get", "show a model and how to query it", _get, ["get dev-qwen25-05b-instruct"])
+    trying = _add(
+        parts,
+        "try",
+        "send a request to a model",
+        _try,
+        ['try dev-qwen25-05b-instruct "Hello"', "try wine '[[7.4, 0.7]]'"],
+    )
+    trying.add_argument("text", metavar="TEXT|JSON", help="input: a text, instances, or a complete request")
+    trying.add_argument("--timeout", type=float, default=60.0, metavar="S", help="timeout in seconds (default: 60)")
+    probing = _add(parts, "probe", "check whether a model is ready", _probe, ["probe dev-qwen25-05b-instruct"])
     for each in (trying, probing):
-        each.add_argument("-k", "--insecure", action="store_true", help="do not check the certificate of its address")
+        each.add_argument(
+            "-k", "--insecure", action="store_true", help="do not verify the TLS certificate of the model server"
+        )
     shown = ["restart dev-qwen25-05b-instruct"]
     _add(parts, "restart", "replace the Pods of a model", _restart, shown, has_forms=False)
 
@@ -70,7 +80,9 @@ def _add(
     parser = described(parts, name, about, [f"model {each}" for each in shown])
     if named:
         parser.add_argument("name", metavar="NAME", help="the InferenceService, as NAME or NAMESPACE/NAME")
-    parser.add_argument("-n", "--namespace", default="", metavar="NS", help="where it is (default: all namespaces)")
+    parser.add_argument(
+        "-n", "--namespace", default="", metavar="NS", help="namespace of the model (default: all namespaces)"
+    )
     if has_forms:
         forms = ["text", "json", "yaml"]
         parser.add_argument("-o", "--output", choices=forms, default="text", help="text, json or yaml")
@@ -95,8 +107,8 @@ async def _list(desk: ModelDesk, chosen: argparse.Namespace) -> int:
         return 0
     if not models:
         where = f" in namespace {chosen.namespace}" if chosen.namespace else ""
-        advice = "see what waits to be delivered with: argosy app list; or begin with: argosy demo"
-        talk(f"no models are served{where}; {advice}")
+        advice = "list Applications with: argosy app list; or try an example with: argosy demo"
+        talk(f"No models found{where}; {advice}")
         return 0
     is_any_ill = any(each.why for each in models)
     rows = [[each.name, each.namespace, each.ready, each.url, each.runtime, each.app, each.why] for each in models]
@@ -128,14 +140,14 @@ async def _get(desk: ModelDesk, chosen: argparse.Namespace) -> int:
 
 
 def _maker(model: ServedModel) -> list[tuple[str, str]]:
-    """Where to look for who should have written what it serves, while it does not."""
+    """Hint at `argosy trace` while a model on a volume is not ready."""
     if model.ready == "True" or not model.source.startswith("pvc://"):
         return []
-    return [("written by", f"which notebook, or none: argosy trace {model.name} -n {model.namespace}")]
+    return [("written by", f"find the notebook: argosy trace {model.name} -n {model.namespace}")]
 
 
 def _ways(model: ServedModel) -> list[tuple[str, str]]:
-    """How it is asked from here."""
+    """Commands that query the model from this machine."""
     from argosy.features.models.requests import curl, question_for
     from argosy.http_client.plain_request import LOCAL, LOOPBACK, is_known
 
@@ -143,21 +155,21 @@ def _ways(model: ServedModel) -> list[tuple[str, str]]:
     question = question_for(model, typed)
     if question.needs_name:
         question = question.named(model.name)
-    found = [("ask it", f'argosy model try {model.name} "{typed}"'), ("", curl(model.url, question))]
+    found = [("query", f'argosy model try {model.name} "{typed}"'), ("", curl(model.url, question))]
     try:
         parts = urlsplit(model.url)
         host, port = parts.hostname or "", parts.port
-    except ValueError:  # the status of a model may hold anything
+    except ValueError:  # the URL comes from a status, which may contain anything
         return found
     if host.endswith(LOCAL) and not is_known(host):
-        found.append(("", f"where the name is not found: --resolve {host}:{port}:{LOOPBACK}"))
+        found.append(("", f"if the host name does not resolve: --resolve {host}:{port}:{LOOPBACK}"))
     return found
 
 
 def _must_answer(model: ServedModel) -> None:
     if not model.url:
         why = model.why or "it is not ready yet"
-        raise UserError(f"{model.name} has no address: {why}; look at it with: argosy model get {model.name}")
+        raise UserError(f"{model.name} has no URL: {why}; see: argosy model get {model.name}")
 
 
 async def _try(desk: ModelDesk, chosen: argparse.Namespace) -> int:
@@ -167,18 +179,18 @@ async def _try(desk: ModelDesk, chosen: argparse.Namespace) -> int:
     model = read_model(await desk.find(chosen.name, chosen.namespace))
     _must_answer(model)
     if not model.is_ready:
-        talk(f"{model.name} is not ready ({model.why or 'no reason is told'}); what still runs is asked")
+        talk(f"{model.name} is not ready ({model.why or 'no reason given'}); Pods that still run may answer")
     try:
         tried = await desk.ask(model, chosen.text, seconds=chosen.timeout, insecure=chosen.insecure)
     except TransientError as error:
         if model.is_ready:
             raise
-        say(f"{model.name} does not answer", [model.why, str(error)], f"argosy model get {model.name}")
+        say(f"{model.name} does not respond", [model.why, str(error)], f"argosy model get {model.name}")
         return code_of(error)
     answered, document = tried.answered, tried.answered.document()
     if answered.code != 200 or document is None:
         why = refusal(document, answered.body)
-        say(f"{model.name} answered {answered.code}", why, f"argosy model probe {model.name}")
+        say(f"{model.name} returned HTTP {answered.code}", why, f"argosy model probe {model.name}")
         return NO
     if chosen.output == "text":
         print(gist(document))
@@ -191,12 +203,12 @@ async def _try(desk: ModelDesk, chosen: argparse.Namespace) -> int:
 def _tell_way(model: ServedModel, question: Question, seconds: float, *, insecure: bool) -> None:
     from argosy.features.models.requests import curl
 
-    talk(f"{seconds * 1000:.0f} ms, {model.namespace}/{model.name}; the same by hand:")
+    talk(f"{seconds * 1000:.0f} ms, {model.namespace}/{model.name}; as a curl command:")
     talk(f"  {curl(model.url.rstrip('/'), question, insecure=insecure)}")
 
 
 async def _probe(desk: ModelDesk, chosen: argparse.Namespace) -> int:
-    """Exit code 1 where none of its health paths says yes."""
+    """Request every health path; exit code 1 if none returns 200."""
     from argosy.gitops.live.inference_service import read_model
 
     model = read_model(await desk.find(chosen.name, chosen.namespace))
@@ -209,12 +221,12 @@ async def _probe(desk: ModelDesk, chosen: argparse.Namespace) -> int:
     else:
         for each in found:
             print(f"{each.code or '-':<4} {each.seconds * 1000:6.0f} ms  {model.url}{each.path}")
-        print(f"{model.name} {'answers' if is_up else 'does not answer'}; Ready is {model.ready}")
+        print(f"{model.name} {'responds' if is_up else 'does not respond'}; Ready is {model.ready}")
     if is_up and not model.is_ready:
-        talk(f"{model.name} is not ready ({model.why or 'no reason is told'}); what still runs has answered")
+        talk(f"{model.name} is not ready ({model.why or 'no reason given'}); Pods that still run responded")
     if not is_up:
         why = next((each.why for each in found if each.why), "") or model.why
-        say(f"{model.name} does not answer", why, f"argosy model get {model.name}")
+        say(f"{model.name} does not respond", why, f"argosy model get {model.name}")
     return 0 if is_up else NO
 
 

@@ -1,7 +1,7 @@
-"""`/models/{ns}/{name}`: one served model: why it is ready or not, where it comes from, and what it answers.
+"""`/models/{ns}/{name}`: the page of one served model: readiness, lineage, and a form that queries it.
 
-In: a request. Out: a page; for `try`, the same page with the answer. Never: asks an address that the cluster did not
-give; keeps what was asked or answered.
+In: a request. Out: a page; for `try`, the same page with the answer. Never: sends a request to a URL that is not in
+the InferenceService; stores questions or answers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from argosy.web.request import Asked
 from argosy.web.responses import Page, Redirect
 from argosy.web.route import May, Route
 
-SECONDS: Final = 30.0  # that an answer is waited for; the doors wait for a minute
+SECONDS: Final = 30.0  # timeout of one model request; the web server's own timeout is a minute
 MOST_TYPED: Final = 100_000
 MOST_SHOWN: Final = 20_000  # characters of an answer
 LINKS: Final = {"ok": "ok", "bad": "failed", "busy": "running", "waits": "waiting"}
@@ -35,7 +35,7 @@ LINKS: Final = {"ok": "ok", "bad": "failed", "busy": "running", "waits": "waitin
 
 @dataclass(frozen=True)
 class Said:
-    """What came of a try."""
+    """The result of a `try` request."""
 
     typed: str
     code: int = 0
@@ -57,7 +57,7 @@ def values(asked: Asked, said: Said | None = None) -> dict[str, Any]:
     served = row.model
     return {
         "title": served.name,
-        "is_live": said is None,  # an answer stays as it is
+        "is_live": said is None,  # live updates would overwrite the answer
         "section": "models",
         "state": {"Healthy": "ok", "Degraded": "bad"}.get(row.health, "busy"),
         "crumbs": [("Models", "/models"), (served.namespace, f"/models?q={served.namespace}")],
@@ -84,9 +84,9 @@ async def tried(asked: Asked) -> Page:
 
 async def _asked(asked: Asked, served: ServedModel, typed: str) -> Said:
     if not typed.strip():
-        return Said(typed, problem="nothing was asked; type a text, instances, or a whole request")
+        return Said(typed, problem="the question is empty; enter a text, instances, or a complete request")
     if not served.url:
-        return Said(typed, problem=f"{served.name} has no address: {served.why or 'it is not ready yet'}")
+        return Said(typed, problem=f"{served.name} has no URL: {served.why or 'it is not ready yet'}")
     asker = partial(ask_warily, is_local=asked.site.options.is_loopback)
     desk = ModelDesk(asked.site.desk.cluster, asked.site.desk.where, asker)
     try:
@@ -103,14 +103,14 @@ async def _asked(asked: Asked, served: ServedModel, typed: str) -> Said:
         round(answered.seconds * 1000),
         gist(document)[:MOST_SHOWN] if is_good else "",
         whole[:MOST_SHOWN],
-        "" if is_good else f"it answered {answered.code}: {refusal(document, answered.body)}",
+        "" if is_good else f"HTTP {answered.code}: {refusal(document, answered.body)}",
         curl(address, found.question),
         board.python(address + found.question.path, found.question.document),
     )
 
 
 async def probed(asked: Asked) -> Page:
-    """Whether it says of itself that it is ready."""
+    """Request the health paths of the model and show the results."""
     served = read_model(asked.subject)
     asker = partial(ask_warily, is_local=asked.site.options.is_loopback)
     desk = ModelDesk(asked.site.desk.cluster, asked.site.desk.where, asker)
@@ -122,16 +122,26 @@ async def restarted(asked: Asked) -> Redirect:
     desk = desk_of(asked)
     live = await desk.cluster.get(key_of(asked.subject))
     if live is None:
-        raise UserError(f"{asked.values['name']}: it is gone; see which there are: /models")
+        raise UserError(f"InferenceService {asked.values['name']!r} not found; list them: /models")
     await ModelDesk(cluster_to_change(asked, asked.subject), desk.where).restart(live)
     return Redirect(f"/models/{asked.values['ns']}/{asked.values['name']}?said=restarted")
 
 
 ROUTES = (
     Route("GET", "/models/{ns}/{name}", May("applications", "get", model), page, "A served model, as a page."),
-    Route("POST", "/models/{ns}/{name}/try", May("applications", TRY, model), tried, "Ask a served model."),
-    Route("POST", "/models/{ns}/{name}/probe", May("applications", TRY, model), probed, "Ask whether it is ready."),
-    Route("POST", "/models/{ns}/{name}/restart", May("applications", RESTART, model), restarted, "Replace its Pods."),
+    Route(
+        "POST", "/models/{ns}/{name}/try", May("applications", TRY, model), tried, "Send a request to a served model."
+    ),
+    Route(
+        "POST",
+        "/models/{ns}/{name}/probe",
+        May("applications", TRY, model),
+        probed,
+        "Check whether a served model is ready.",
+    ),
+    Route(
+        "POST", "/models/{ns}/{name}/restart", May("applications", RESTART, model), restarted, "Restart a served model."
+    ),
 )
 
 

@@ -1,7 +1,7 @@
-"""Where a served model comes from: which file, which notebook's run left it, of which commit.
+"""Lineage of a served model: its file, the notebook run that wrote the file, and the commit of that run.
 
-In: an InferenceService, the notebook jobs of its namespace, its Pods. Out: a Lineage. Never: I/O; guesses: files are
-the same where their digests are.
+In: an InferenceService, the notebook jobs of its namespace, its Pods. Out: a Lineage. Never: I/O; guesses:
+two files are the same only if their digests are equal.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from argosy.gitops.live.inference_service import read_model
 from argosy.kube.objects import Manifest
 
 VOLUME: Final = "pvc://"
-# Files that notebooks write beside a model; they count as the model only where there is nothing else.
+# Files that notebooks write in addition to a model; they count as the model only if there is no other file.
 REPORT_SUFFIXES: Final = (
     ".json", ".yaml", ".yml", ".txt", ".md", ".csv", ".html", ".png", ".svg", ".log", ".ipynb",
 )  # fmt: skip
@@ -23,9 +23,9 @@ REPORT_SUFFIXES: Final = (
 
 @dataclass(frozen=True)
 class Left:
-    """A file that a run left in a claim."""
+    """A file that a run wrote to a PersistentVolumeClaim."""
 
-    path: str  # as the notebook knew it
+    path: str  # in the notebook's container
     place: str  # pvc://CLAIM/PATH
     digest: str
 
@@ -52,22 +52,22 @@ class Run:
 
 @dataclass(frozen=True)
 class Copy:
-    """A Pod that serves the model. It read its file when it started."""
+    """A Pod that serves the model. It loaded the file when it started."""
 
     name: str
     revision: str
     started: str
-    is_current: bool  # started after the file was there
+    is_current: bool  # started after the file was written
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where Git asks for what is served, and the commit that wrote that line."""
+    """The line in Git that sets the storage URI, and the commit that wrote that line."""
 
     place: str  # FILE:LINE
     revision: str
-    commit: str  # for people: with author and subject
-    is_served: bool  # the cluster has the address that Git has
+    commit: str  # display text with author and subject
+    is_served: bool  # the storage URI in the cluster is the one in Git
 
     def document(self) -> dict[str, Any]:
         return {"place": self.place, "commit": self.revision, "served": self.is_served}
@@ -79,14 +79,14 @@ class Lineage:
     namespace: str
     source: str
     app: str
-    runs: tuple[Run, ...]  # the oldest first, all with the same file; the last one left it where it is served
+    runs: tuple[Run, ...]  # oldest first, all with the same file; the last one wrote it to the served path
     copies: tuple[Copy, ...]
-    troubles: tuple[str, ...]  # what keeps this from being the whole truth
-    address: Address | None = None  # of what is on no volume
+    troubles: tuple[str, ...]  # reasons why this lineage may be incomplete
+    address: Address | None = None  # only for models that are not on a volume
 
     @property
     def trained(self) -> Run | None:
-        """The run that wrote the model: the first that left it elsewhere, from where it was copied, else the last."""
+        """The run that wrote the model: the first that wrote it to another path (later copied), else the last."""
         if not self.runs:
             return None
         digests = _model_digests(self.runs[-1], self.source)
@@ -99,8 +99,8 @@ class Lineage:
         return bool(self.runs) and bool(self.copies) and all(each.is_current for each in self.copies)
 
     def written(self, address: Address) -> Lineage:
-        """Of a model that no notebook left: Git has its address."""
-        troubles = () if address.is_served else ("Git asks for another one; sync it to serve that",)
+        """Return this lineage with the Git origin of the storage URI, for a model that no notebook wrote."""
+        troubles = () if address.is_served else ("Git has another storage URI; sync the Application to serve that one",)
         return replace(self, address=address, troubles=troubles)
 
     def document(self) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def trace(service: Manifest, jobs: Sequence[Manifest], pods: Iterable[Manifest])
 
 
 def runs_of(job: Manifest) -> Iterator[Run]:
-    """Those that have left files, as far back as the job remembers."""
+    """Runs with artefacts, as far back as the job's status goes."""
     metadata, status = job["metadata"], job.get("status") or {}
     notebook = (job.get("spec") or {}).get("notebook") or {}
     for each in status.get("attempts") or ():
@@ -146,7 +146,7 @@ def runs_of(job: Manifest) -> Iterator[Run]:
 
 
 def _publishers(runs: Sequence[Run], source: str) -> list[Run]:
-    """Runs that left a model at the source; where none did, those that left any file there."""
+    """Runs that wrote a model to the source path; if there are none, runs that wrote any file there."""
     found = [run for run in runs if any(_is_at(each, source) for each in run.files)]
     return [run for run in found if any(_is_at(each, source) and not _is_report(each) for each in run.files)] or found
 
@@ -166,7 +166,7 @@ def _is_report(file: Left) -> bool:
 
 
 def _before(runs: Sequence[Run], last: Run, digests: Collection[str]) -> Iterator[Run]:
-    """Of each other job, the last run before this one that left a file with one of the digests."""
+    """For every other job: the last run before `last` that wrote a file with one of the digests."""
     earlier = (each for each in runs[: runs.index(last)] if each.job != last.job)
     newest = {each.job: each for each in earlier if any(file.digest in digests for file in each.files)}
     return (each for each in runs if newest.get(each.job) is each)
@@ -179,7 +179,7 @@ def _left(job: Manifest, file: dict[str, str]) -> Left:
     path = str(file.get("path") or "")
     found = ""
     mounts = sorted(pod.get("volumeMounts") or (), key=lambda each: len(str(each.get("mountPath") or "")))
-    for mount in mounts:  # the longest last: it is nearest to the file
+    for mount in mounts:  # longest path last, so that the most specific mount wins
         at, claim = str(mount.get("mountPath") or "").rstrip("/"), claims.get(mount.get("name"))
         if claim and path.startswith(f"{at}/"):
             found = VOLUME + normpath(join(claim, str(mount.get("subPath") or ""), relpath(path, at)))
@@ -201,12 +201,12 @@ def _copy(pod: Manifest, ended: str) -> Copy:
 
 def _troubles(source: str, last: Run | None, jobs: Sequence[Manifest]) -> Iterator[str]:
     if not source.startswith(VOLUME):
-        yield f"{source or 'a container of its own'} is on no volume: what notebooks leave is not looked for there"
+        yield f"{source or 'the container image'} is not on a volume, so it cannot be traced to a notebook run"
     elif last is None:
-        yield f"no run of a notebook in this namespace is known to have left a file in {source}"
+        yield f"no notebook run in this namespace wrote a file to {source}"
     for job in jobs:
         status = job.get("status") or {}
         is_writer = any(_is_at(each, source) for run in runs_of(job) for each in run.files)
         if is_writer and status.get("phase") == "Failed":
-            why = status.get("message") or "no reason is told"
-            yield f"{job['metadata']['name']}: its last run failed ({why}); what it left before is served"
+            why = status.get("message") or "no reason given"
+            yield f"{job['metadata']['name']}: the last run failed ({why}); an earlier file is served"

@@ -1,6 +1,6 @@
-"""`/models`: what is served, by whom, and where it comes from.
+"""`/models`: the list of served models.
 
-In: a request. Out: rows. Never: a model of an Application that the caller may not see.
+In: a request. Out: rows. Never: shows a model of an Application that the caller may not see.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ COMMANDS: Final = ("argosy app list", "argosy demo", "argosy model list")
 
 @dataclass(frozen=True)
 class Listed:
-    """A row, and where its Application is."""
+    """A row and the page of its Application."""
 
     row: ModelRow
     app_path: str
@@ -38,9 +38,7 @@ async def page(asked: Asked) -> Page:
 
 def values(asked: Asked) -> dict[str, Any]:
     cache = asked.site.lookout.cache
-    rows = [
-        Listed(board.row(each, cache), application_path(asked, each)) for each in visible(asked, INFERENCE_SERVICE)
-    ]
+    rows = [Listed(board.row(each, cache), application_path(asked, each)) for each in visible(asked, INFERENCE_SERVICE)]
     wanted, words = (
         asked.query.text("q").lower(),
         {"ready": "Healthy", "failing": "Degraded", "starting": "Progressing"},

@@ -1,6 +1,6 @@
-"""Why a model is ready or is not: the links of a chain, each of which needs the one before.
+"""Readiness of a served model as a chain of steps: runtime, storage, load, container, route.
 
-In: an InferenceService and its Pods. Out: links. Never: I/O; a guess where nothing is told.
+In: an InferenceService and its Pods. Out: steps with states and reasons. Never: I/O; guesses what no status says.
 """
 
 from __future__ import annotations
@@ -15,7 +15,12 @@ from argosy.kube.objects import Manifest
 
 OK, BAD, BUSY, WAITS = "ok", "bad", "busy", "waits"
 SERVER: Final = "kserve-container"
-OF_STORAGE: Final = ("persistentvolumeclaim", "storage", "download", "bucket")  # in what is told of a failure
+OF_STORAGE: Final = (
+    "persistentvolumeclaim",
+    "storage",
+    "download",
+    "bucket",
+)  # words in failure messages that mean storage
 FETCHERS: Final = ("storage-initializer", "modelcar-init")
 ROUTES: Final = ("IngressReady", "RoutesReady", "PredictorRouteReady")
 
@@ -33,7 +38,7 @@ class Link:
 
 
 def chain(service: Manifest, pods: Sequence[Manifest]) -> tuple[Link, ...]:
-    """What comes after a link that failed only waits."""
+    """Steps of the readiness chain; every step after a failed one waits."""
     model = read_model(service)
     found = [
         _runtime(service, model.runtime),
@@ -51,7 +56,7 @@ def chain(service: Manifest, pods: Sequence[Manifest]) -> tuple[Link, ...]:
 
 def _runtime(service: Manifest, name: str) -> Link:
     why = invalid(service)
-    return Link("runtime", name or "none was chosen yet", BAD if why else OK if name else BUSY, why)
+    return Link("runtime", name or "not selected yet", BAD if why else OK if name else BUSY, why)
 
 
 def _storage(service: Manifest, source: str, pods: Sequence[Manifest]) -> Link:
@@ -64,7 +69,7 @@ def _storage(service: Manifest, source: str, pods: Sequence[Manifest]) -> Link:
     failure = _failure(service)
     if not invalid(service) and any(word in failure.lower() for word in OF_STORAGE):
         return Link("storage", about, BAD, failure)
-    return Link("storage", about, OK if pods else WAITS, "" if pods else "no Pod has begun to fetch it")
+    return Link("storage", about, OK if pods else WAITS, "" if pods else "no Pod has started to download it")
 
 
 def _load(service: Manifest) -> Link:
@@ -72,10 +77,10 @@ def _load(service: Manifest) -> Link:
     target = str(states.get("targetModelState") or states.get("activeModelState") or "")
     told = _failure(service)
     if target == "FailedToLoad":
-        return Link("load", target, BAD, told or "the server could not load it; see its logs")
+        return Link("load", target, BAD, told or "the model server could not load it; see its logs")
     if target == "Loaded":
         return Link("load", target, OK)
-    return Link("load", target or "not begun", BUSY if target in ("Pending", "Loading", "Standby") else WAITS, told)
+    return Link("load", target or "not started", BUSY if target in ("Pending", "Loading", "Standby") else WAITS, told)
 
 
 def _container(pods: Sequence[Manifest]) -> Link:
@@ -97,10 +102,10 @@ def _route(service: Manifest, url: str) -> Link:
     found = [conditions[name] for name in ROUTES if name in conditions]
     wrong = next((each for each in found if each.get("status") == "False"), None)
     if wrong is not None:
-        return Link("route", url or "no address", BAD, str(wrong.get("message") or wrong.get("reason") or ""))
+        return Link("route", url or "no URL", BAD, str(wrong.get("message") or wrong.get("reason") or ""))
     is_through = bool(found) and all(each.get("status") == "True" for each in found)
     why = next((str(each.get("message") or each.get("reason") or "") for each in found), "")
-    return Link("route", url or "no address yet", OK if is_through and url else BUSY, "" if is_through else why)
+    return Link("route", url or "no URL yet", OK if is_through and url else BUSY, "" if is_through else why)
 
 
 def _conditions(service: Manifest) -> Iterable[dict[str, Any]]:
@@ -112,7 +117,7 @@ def _model_status(service: Manifest) -> dict[str, Any]:
 
 
 def _failure(service: Manifest) -> str:
-    """What KServe told last of a failure, while there is one: the last one stays in the status."""
+    """KServe's last failure, or "" if the model is loaded: the status keeps the last failure after a recovery."""
     if str(mapping(_model_status(service).get("states")).get("targetModelState") or "") == "Loaded":
         return ""
     found = mapping(_model_status(service).get("lastFailureInfo"))
@@ -126,7 +131,7 @@ def _statuses(pod: Manifest, field: str, names: Sequence[str] = ()) -> list[dict
 
 
 def _state(status: dict[str, Any]) -> tuple[str, str]:
-    """Of one container: how it fares, and why."""
+    """State of one container, and the reason."""
     now = mapping(status.get("state"))
     if "terminated" in now:
         ended = mapping(now["terminated"])
@@ -137,7 +142,7 @@ def _state(status: dict[str, Any]) -> tuple[str, str]:
         reason = str(waiting.get("reason") or "")
         is_bad = reason.endswith(("BackOff", "Error", "ErrImagePull")) or reason.startswith("Err")
         return (BAD if is_bad else BUSY), _told(waiting)
-    return BUSY, "" if status.get("ready") else "it runs, and is not ready"
+    return BUSY, "" if status.get("ready") else "running, but not ready"
 
 
 def _told(state: Any) -> str:
@@ -147,5 +152,5 @@ def _told(state: Any) -> str:
 def _unscheduled(pod: Manifest) -> str:
     for each in mapping(pod.get("status")).get("conditions") or ():
         if each.get("type") == "PodScheduled" and each.get("status") == "False":
-            return str(each.get("message") or each.get("reason") or "it cannot be scheduled")
+            return str(each.get("message") or each.get("reason") or "the Pod cannot be scheduled")
     return ""

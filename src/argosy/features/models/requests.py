@@ -1,6 +1,6 @@
-"""How a model is asked: the path and the document for what somebody typed, and the gist of what came back.
+"""Inference requests: path and body for a user's input, and a summary of the response.
 
-In: a model, a text. Out: a Question; a text. Never: I/O.
+In: a model, user input. Out: an InferenceRequest; a summary. Never: I/O.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Question:
 
     @property
     def needs_name(self) -> bool:
-        """Whether the document must say under which name the model is served."""
+        """True if the body needs a `model` field and has none."""
         return self.path in (CHAT, COMPLETIONS) and not self.document.get("model")
 
     def named(self, name: str) -> Question:
@@ -32,7 +32,7 @@ class Question:
 
 
 def question_for(model: ServedModel, typed: str) -> Question:
-    """Text is said to a text model; JSON is taken as it is. Raises UserError."""
+    """Build a request: text becomes a chat message for text models; a JSON object is sent as is. Raises UserError."""
     found = _json(typed)
     if isinstance(found, dict):
         return _document(model, found)
@@ -53,7 +53,7 @@ def _document(model: ServedModel, found: dict[str, Any]) -> Question:
     }
     path = next((path for field, path in paths.items() if field in found), None)
     if path is None:
-        raise UserError(f"the JSON object has none of {KNOWN}; give it one, or type a text")
+        raise UserError(f"the JSON object has none of {KNOWN}; add one of them, or enter a text")
     return Question(path, found)
 
 
@@ -75,7 +75,7 @@ def _tensor(instances: list[Any]) -> dict[str, Any]:
 
 
 def gist(answer: Any) -> str:
-    """What was said; of predictions all of them."""
+    """The text of a chat answer, or all predictions."""
     if not isinstance(answer, dict):
         return json.dumps(answer, ensure_ascii=False)
     choices = answer.get("choices")
@@ -90,7 +90,7 @@ def gist(answer: Any) -> str:
 
 
 def refusal(answer: Any, body: bytes) -> str:
-    """Why a model said no, in one line."""
+    """The error message of a failed response, in one line."""
     error = answer.get("error", answer.get("detail")) if isinstance(answer, dict) else None
     if isinstance(error, dict):
         error = error.get("message")
@@ -98,14 +98,14 @@ def refusal(answer: Any, body: bytes) -> str:
 
 
 def curl(url: str, question: Question, *, insecure: bool = False) -> str:
-    """The same, for a shell."""
+    """Render the request as a curl command."""
     data = shlex.quote(json.dumps(question.document, ensure_ascii=False))
     flag = " -k" if insecure else ""
     return f"curl -sS{flag} {shlex.quote(url + question.path)} -H 'Content-Type: application/json' -d {data}"
 
 
 def health_paths(model: ServedModel) -> tuple[str, ...]:
-    """Where servers of models tell that they are ready; one of them is enough."""
+    """Readiness paths of model servers; one that returns 200 is enough."""
     if model.is_text:
         return ("/health", LISTED)
     return (f"{LISTED}/{model.name}", f"/v2/models/{model.name}/ready")

@@ -1,7 +1,7 @@
-"""A model asked by a server, on somebody's behalf: the address comes from a cluster that others write to.
+"""Guarded model requests from the web server (SSRF protection): cluster users control the URL.
 
-In: an address, a document. Out: what was answered. Never: an address where a cloud gives credentials away, nor one of
-the server's own machine unless it serves that machine alone.
+In: a URL, a body. Out: the response. Never: connects to a cloud metadata address, or to the server's own machine
+unless the server listens on loopback only.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class _Elsewhere(HostRules):
     def addresses(self, host: str, port: int) -> Sequence[tuple[str, int]]:
         found = [each for each in super().addresses(host, port) if not _is_here(each[0])]
         if not found:
-            raise PolicyError(f"{host}: is an address of the server's own machine; models there are not asked")
+            raise PolicyError(f"{host}resolves to the server's own machine; argosy does not send model requests there")
         return found
 
 

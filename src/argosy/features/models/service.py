@@ -1,6 +1,6 @@
-"""Served models of any cluster: found, asked, restarted.
+"""Served models of a cluster: find, query, probe and restart them.
 
-In: a cluster, a name. Out: what the model is, and what it answers. Never: a guess between two of one name.
+In: a cluster, a name. Out: InferenceServices and responses. Never: picks one of two models with the same name.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from argosy.kube.objects import Manifest, key_of
 RESTARTED: Final = "kubectl.kubernetes.io/restartedAt"
 DEPLOYMENT, POD = GroupKind("apps", "Deployment"), GroupKind("", "Pod")
 APPLICATION: Final = GroupKind("argoproj.io", "Application")
-NOUN: Final = Noun(INFERENCE_SERVICE, "model", "argosy model list", "install KServe, or begin with: argosy demo")
+NOUN: Final = Noun(
+    INFERENCE_SERVICE, "model", "argosy model list", "install KServe, or try an example with: argosy demo"
+)
 HEALTH_SECONDS: Final = 10.0
 Asker = Callable[..., Answered]
 
@@ -48,7 +50,7 @@ class Probed:
 class ModelDesk:
     cluster: Cluster
     where: str
-    asker: Asker = ask  # a server asks more warily than a person's own shell
+    asker: Asker = ask  # the web server passes a guarded function
 
     async def all(self, namespace: str = "") -> list[Manifest]:
         return await all_of(NOUN, self.cluster, namespace)
@@ -59,15 +61,17 @@ class ModelDesk:
         if found := the_one(NOUN, name, among):
             return found
         if waits := await self._to_come(name, namespace):
-            raise UserError(f"there is no model {name} yet: {waits} brings it; argosy app sync {waits}")
+            raise UserError(
+                f"model {name} does not exist yet; Application {waits} has it in Git: argosy app sync {waits}"
+            )
         raise nobody(NOUN, namespace, name, among)
 
     async def _to_come(self, name: str, namespace: str) -> str:
-        """The Application that has it in Git, and has not made it."""
+        """Name of the Application that has the model in Git but has not created it; "" if there is none."""
         try:
             apps = (await self.cluster.list(APPLICATION)).items
         except ClusterError:
-            return ""  # who may not see them, or has none, does without
+            return ""  # only a hint: ignore missing permissions and a missing CRD
         for app in apps:
             for each in (app.get("status") or {}).get("resources") or ():
                 is_it = (each.get("kind"), each.get("name")) == (INFERENCE_SERVICE.kind, name)
@@ -84,7 +88,7 @@ class ModelDesk:
         return Tried(question, answered)
 
     async def _served_name(self, model: ServedModel, *, insecure: bool) -> str:
-        """As its server calls it, which need not be the InferenceService's name."""
+        """Name under which the model server serves the model; it may differ from the InferenceService's name."""
         url = model.url.rstrip("/") + LISTED
         found = (await asyncio.to_thread(self.asker, url, seconds=HEALTH_SECONDS, insecure=insecure)).document()
         cards = found.get("data") if isinstance(found, dict) else None
@@ -104,24 +108,24 @@ class ModelDesk:
         return found
 
     async def restart(self, service: Manifest) -> str:
-        """As `kubectl rollout restart` of its predictor; where revisions are kept, its Pods are replaced."""
+        """Restart the predictor as `kubectl rollout restart` does; with Knative revisions, delete its Pods instead."""
         model = read_model(service)
         if model.has_revisions:
             return await self._replace_pods(model)
         key = ResourceKey(*DEPLOYMENT, model.namespace, f"{model.name}-predictor")
         if await self.cluster.get(key) is None:
-            raise UserError(f"{model.name} has no Deployment {key.name}; see why: argosy model get {model.name}")
+            raise UserError(f"{model.name} has no Deployment {key.name}; see: argosy model get {model.name}")
         now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         template = {"metadata": {"annotations": {RESTARTED: now}}}
         await self.cluster.patch(key, {"spec": {"template": template}})
-        return f"deployment {key.name} in {key.namespace} is rolling out anew"
+        return f"deployment {key.name} in {key.namespace} restarted"
 
     async def _replace_pods(self, model: ServedModel) -> str:
         labels = f"serving.kserve.io/inferenceservice={model.name},component=predictor"
         pods = (await self.cluster.list(POD, namespace=model.namespace, labels=labels)).items
         for pod in pods:
             await self.cluster.delete(key_of(pod), uid=pod["metadata"].get("uid"))
-        return f"{len(pods)} Pods of {model.name} in {model.namespace} are being replaced"
+        return f"deleted {len(pods)} Pods of {model.name} in {model.namespace}; new ones are starting"
 
 
 @asynccontextmanager

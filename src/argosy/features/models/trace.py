@@ -1,6 +1,6 @@
-"""From a served model, or from a notebook job, to the commit that it comes from.
+"""Traces served models and notebook jobs to the commit they come from.
 
-In: which cluster, KIND/NAME. Out: lineages. Never: writes.
+In: a cluster, KIND/NAME. Out: lineages. Never: writes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ JOBS: Final = ("nvj", "nvjob", "notebookvalidationjob", "notebookvalidationjobs"
 
 @dataclass(frozen=True)
 class Traced:
-    """What is served, and where it comes from; for a job also its own runs."""
+    """Lineages of the served models; for a notebook job also its runs."""
 
     lineages: tuple[Lineage, ...]
     runs: tuple[Run, ...] = ()
@@ -47,20 +47,22 @@ class Tracer:
         return self.desk.cluster
 
     async def find(self, what: str, namespace: str = "") -> Traced:
-        """`KIND/NAME`; a name alone is a model's."""
+        """Trace `KIND/NAME`; a name without a kind is a model."""
         kind, _, name = what.rpartition("/")
         if kind.lower().partition(".")[0] in JOBS:
             return await self._of_job(name, namespace)
         if kind and kind.lower().partition(".")[0] not in MODELS:
-            raise UserError(f"{kind} has no trace; choose a model (isvc/NAME) or a notebook job (nvj/NAME)", where=what)
+            raise UserError(
+                f"cannot trace kind {kind}; use a model (isvc/NAME) or a notebook job (nvj/NAME)", where=what
+            )
         service = await ModelDesk(self.cluster, "").find(name, namespace)
         return Traced((await self._lineage(service),))
 
     async def _of_job(self, name: str, namespace: str) -> Traced:
         found = [each for each in await self._jobs(namespace) if each["metadata"]["name"] == name]
         if len(found) != 1:
-            told = "say in which namespace: -n NAMESPACE" if found else "see which there are: kubectl get nvj -A"
-            raise UserError(f"there {'are several' if found else 'is no'} notebook job {name}; {told}")
+            told = "add its namespace: -n NAMESPACE" if found else "list them: kubectl get nvj -A"
+            raise UserError(f"notebook job {name} {'exists in several namespaces' if found else 'not found'}; {told}")
         place = str(found[0]["metadata"]["namespace"])
         services = await ModelDesk(self.cluster, "").all(place)
         lineages = [await self._lineage(each) for each in services]
@@ -76,7 +78,7 @@ class Tracer:
         return found.written(address) if address else found
 
     async def _address(self, service: Manifest) -> Address | None:
-        """Nothing where no Application has it, or Git cannot be read: that is no answer, and no failure either."""
+        """Git origin of the storage URI; None if no Application manages the service or Git cannot be read."""
         metadata, field = service["metadata"], address_field(service)
         if not field:
             return None
@@ -97,12 +99,12 @@ class Tracer:
             return list((await self.cluster.list(JOB, namespace=namespace)).items)
         except ClusterError as error:
             if error.code == 404:
-                return []  # nobody here has notebooks
+                return []  # the CRD is not installed
             raise
 
 
 def address_field(service: Manifest) -> str:
-    """The one that has the address: k8s: of the model, or of the framework that older ones name."""
+    """Path of the storageUri field; k8s: it is below `model`, or below the framework's name in older manifests."""
     predictor = mapping(mapping(service.get("spec")).get("predictor"))
     names = [name for name, each in predictor.items() if mapping(each).get("storageUri")]
     return f".spec.predictor.{names[0]}.storageUri" if names else ""

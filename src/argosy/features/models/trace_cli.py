@@ -1,4 +1,4 @@
-"""`argosy trace KIND/NAME`: from a commit over a notebook's run and its file to the model that is served."""
+"""`argosy trace KIND/NAME`: the commit, notebook run and file behind a served model."""
 
 from __future__ import annotations
 
@@ -32,12 +32,14 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "trace",
         help=about,
-        description=f"{about.capitalize()}.\nExit code 1: it is not known, or an earlier file is served.",
+        description=f"{about.capitalize()}.\nExit code 1: the origin is unknown, or an earlier file is served.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("what", metavar="KIND/NAME", help="a model (isvc/NAME, or NAME) or a notebook job (nvj/NAME)")
-    parser.add_argument("-n", "--namespace", default="", metavar="NS", help="where it is (default: all namespaces)")
+    parser.add_argument(
+        "-n", "--namespace", default="", metavar="NS", help="namespace of the object (default: all namespaces)"
+    )
     forms = ["text", "json", "yaml"]
     parser.add_argument("-o", "--output", choices=forms, default="text", help="text, json or yaml")
     add_target_flags(parser)
@@ -69,7 +71,7 @@ def _run(chosen: argparse.Namespace) -> int:
 
 def _tell_unused(runs: tuple[Run, ...], what: str) -> None:
     files = [each.place or each.path for each in runs[-1].files] if runs else []
-    talk(f"no model serves a file of {what}" + (f"; its last run left {', '.join(files)}" if files else ""))
+    talk(f"no model serves a file of {what}" + (f"; its last run wrote {', '.join(files)}" if files else ""))
 
 
 def _lines(found: Lineage) -> Iterator[str]:
@@ -95,7 +97,11 @@ def _told(found: Lineage, copy: Copy) -> str:
         return ""
     if not found.runs:
         return ", from a file of unknown origin"
-    return ", after the file was there" if copy.is_current else ", before this file: restart it to serve it"
+    return (
+        ", started after the file was written"
+        if copy.is_current
+        else ", started before the file was written: restart it"
+    )
 
 
 def _row(label: str, text: str) -> str:

@@ -1,7 +1,7 @@
-"""Projects: listed, read, created, changed, deleted.
+"""Argo CD API routes for projects: list, get, create, update, delete.
 
-In: a request. Out: AppProjects in Argo CD's shapes. Never: one that the caller may not see; a field of a repository or
-a cluster that is secret; a right that the caller could not give.
+In: a request. Out: AppProjects in Argo CD's shapes. Never: shows a project that the caller may not see, or a secret
+field of a repository or cluster; grants a permission that the caller does not have.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ TO_UPDATE: Final = schema.fields("project", project=PROJECT)
 
 
 def desk(asked: Asked) -> Desk:
-    """Projects are in the control namespace."""
+    """The caller's ApplicationService, in the control namespace, where projects are."""
     found = desk_of(asked)
     return replace(found, namespace=found.control)
 
 
 async def project(asked: Asked) -> Found | None:
-    """By `{name}` or `{project}`; as it is this moment."""
+    """Load the project named by `{name}` or `{project}` from the cluster."""
     name = asked.values.get("project") or asked.values["name"]
     for each in await projects_of(desk(asked)):
         if each["metadata"]["name"] == name:
@@ -62,7 +62,7 @@ async def project(asked: Asked) -> Found | None:
 
 
 async def new_project(asked: Asked) -> Found | None:
-    """By the name in what was sent."""
+    """The project in the request body, under its name."""
     manifest = _sent(Body(await asked.mapping()), asked)
     return Found(manifest, manifest["metadata"]["name"])
 
@@ -70,14 +70,14 @@ async def new_project(asked: Asked) -> Found | None:
 def _sent(body: Body, asked: Asked) -> dict[str, Any]:
     given = body.body("project")
     if given is None:
-        raise UserError("is missing; send the AppProject in it", where="project")
+        raise UserError("is required; send the AppProject in it", where="project")
     metadata = given.body("metadata") or Body({}, "project.metadata")
     name, namespace = metadata.text("name"), metadata.text("namespace")
     control = asked.site.desk.control
     if not name:
-        raise UserError("is missing; name the project", where="project.metadata.name")
+        raise UserError("is required; send the name of the project", where="project.metadata.name")
     if namespace not in ("", control):
-        raise UserError(f"projects are in {control}; leave it out", where="project.metadata.namespace")
+        raise UserError(f"projects must be in namespace {control}; omit this field", where="project.metadata.namespace")
     spec = given.body("spec")
     marks = {each: metadata.values[each] for each in MARKS if metadata.values.get(each) is not None}
     return {
@@ -106,7 +106,7 @@ async def created(asked: Asked) -> Json:
     name = manifest["metadata"]["name"]
     check_roles(name, manifest["spec"])
     there = await project(replace(asked, values={"name": name}))
-    if there is not None:  # who may not see it may not learn from an error that it is there
+    if there is not None:  # an error must not reveal a project that the caller may not see
         asked.require("projects", "update" if body.flag("upsert") else "get", name)
         if body.flag("upsert") and "resourceVersion" in there.subject["metadata"]:
             await _check(asked, there.subject, manifest)
@@ -128,7 +128,7 @@ async def updated(asked: Asked) -> Json:
     before = asked.subject
     await _check(asked, before, manifest)
     cluster = asked.site.desk.cluster
-    if "resourceVersion" not in before["metadata"]:  # the default one, that nobody wrote yet
+    if "resourceVersion" not in before["metadata"]:  # the built-in default project, which is not stored yet
         await cluster.create(manifest)
     else:
         marks = {each: manifest["metadata"][each] for each in MARKS if each in manifest["metadata"]}
@@ -142,7 +142,7 @@ async def updated(asked: Asked) -> Json:
 
 
 async def _check(asked: Asked, before: Manifest, after: Manifest) -> None:
-    """argo: who gives a project the use of a cluster or a repository must be allowed to change that."""
+    """argo: adding a destination or source needs the permission to update that cluster or repository."""
     old, new = before.get("spec") or {}, after["spec"]
     for server in clusters_given(old, new):
         asked.require("clusters", "update", server)
@@ -159,14 +159,14 @@ async def _read_again(asked: Asked, name: str) -> Json:
 async def deleted(asked: Asked) -> Json:
     try:
         await delete_project(desk(asked), asked.thing)
-    except PolicyError as error:  # argo: not a matter of who asks
+    except PolicyError as error:  # argo: not a permission error
         raise UserError(error.message, where=error.where) from None
     await tell(desk(asked), asked.thing, Reason.RESOURCE_DELETED, "deleted project")
     return Json({})
 
 
 async def detailed(asked: Asked) -> Json:
-    """argo: with what is for this project alone; of repositories and clusters only where they are."""
+    """argo: the project with its scoped repositories and clusters, of which only the addresses are returned."""
     name, here = asked.thing, desk(asked)
     known = await repositories.all_on(here, repositories.REPOSITORIES)
     scoped = [each for each in known if each.text("project") == name]
@@ -205,7 +205,7 @@ async def events(asked: Asked) -> Json:
 
 
 async def links(asked: Asked) -> Json:
-    """argo: deep links, which an installation declares in argocd-cm."""
+    """argo: deep links from argocd-cm."""
     text = (await map_data(desk(asked), "argocd-cm")).get("project.links", "")
     found, _ = links_of(text, {"project": dict(asked.subject)}, "argocd-cm: project.links")
     names = ("url", "title", "description", "iconClass")
@@ -213,7 +213,7 @@ async def links(asked: Asked) -> Json:
 
 
 async def windows(asked: Asked) -> Json:
-    """argo: those that are open now."""
+    """argo: the active sync windows."""
     found = read_project(asked.subject, f"AppProject {asked.thing}")
     wires = (asked.subject.get("spec") or {}).get("syncWindows") or []
     return Json({"windows": [wire for wire, window in zip(wires, found.windows, strict=True) if _is_open(window)]})
@@ -231,12 +231,12 @@ GET: Final = May("projects", "get", project)
 ROUTES = (
     Route(
         "GET", _PATH, Filtered("projects", "get"), listed, "List projects.",
-        query=(Parameter("name", "Only the one of this name."), *ARGO_PAGING),
+        query=(Parameter("name", "Only the project with this name."), *ARGO_PAGING),
         gives=schema.fields(metadata=schema.ANY, items=schema.many(PROJECT)), tag=TAG, operation="ProjectService_List",
     ),
     Route(
         "POST", _PATH, May("projects", "create", new_project), created,
-        "Create a project. With `upsert`, one that is there is changed, which needs the right to update it.",
+        "Create a project. With `upsert`, an existing project is updated, which needs the permission to update it.",
         takes=TO_CREATE, gives=PROJECT, tag=TAG, operation="ProjectService_Create",
     ),
     Route(
@@ -245,16 +245,16 @@ ROUTES = (
     ),
     Route(
         "PUT", f"{_PATH}/{{name}}", May("projects", "update", project), updated,
-        "Change a project. New destinations need the right to update the cluster, new sources the repository.",
+        "Update a project. New destinations need the permission to update the cluster, new sources the repository.",
         takes=TO_UPDATE, gives=PROJECT, tag=TAG, operation="ProjectService_Update",
     ),
     Route(
         "DELETE", f"{_PATH}/{{name}}", May("projects", "delete", project), deleted,
-        "Delete a project that no Application is in.", gives=schema.NOTHING, tag=TAG, operation="ProjectService_Delete",
+        "Delete a project without Applications.", gives=schema.NOTHING, tag=TAG, operation="ProjectService_Delete",
     ),
     Route(
         "GET", f"{_PATH}/{{name}}/detailed", GET, detailed,
-        "A project with those that it inherits from, and where its own repositories and clusters are.",
+        "Get a project with its global projects, scoped repositories and scoped clusters.",
         gives=schema.fields(
             project=PROJECT, globalProjects=schema.many(PROJECT),
             repositories=schema.many(schema.fields(repo=schema.TEXT, type=schema.TEXT)),
@@ -263,19 +263,20 @@ ROUTES = (
         tag=TAG, operation="ProjectService_GetDetailedProject",
     ),
     Route(
-        "GET", f"{_PATH}/{{name}}/events", GET, events, "Events about a project.",
+        "GET", f"{_PATH}/{{name}}/events", GET, events, "List the events of a project.",
         gives=schema.EVENTS, tag=TAG, operation="ProjectService_ListEvents",
     ),
     Route(
-        "GET", f"{_PATH}/{{name}}/globalprojects", GET, global_projects, "The projects that it inherits from.",
+        "GET", f"{_PATH}/{{name}}/globalprojects", GET, global_projects,
+        "List the global projects that a project inherits from.",
         gives=schema.fields(items=schema.many(PROJECT)), tag=TAG, operation="ProjectService_GetGlobalProjects",
     ),
     Route(
-        "GET", f"{_PATH}/{{name}}/links", GET, links, "Deep links of a project.",
+        "GET", f"{_PATH}/{{name}}/links", GET, links, "List the deep links of a project.",
         gives=schema.LINKS, tag=TAG, operation="ProjectService_ListLinks",
     ),
     Route(
-        "GET", f"{_PATH}/{{name}}/syncwindows", GET, windows, "Its sync windows that are open now.",
+        "GET", f"{_PATH}/{{name}}/syncwindows", GET, windows, "List the active sync windows of a project.",
         gives=schema.fields(windows=schema.many(schema.ANY)), tag=TAG, operation="ProjectService_GetSyncWindowsState",
     ),
 )  # fmt: skip

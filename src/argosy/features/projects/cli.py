@@ -1,4 +1,4 @@
-"""`argosy proj list|get`, and the door to the commands that change projects."""
+"""`argosy proj list|get`; also registers the other `proj` commands."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HEADINGS = (
     "SIGNATURE-KEYS", "ORPHANED-RESOURCES", "DESTINATION-SERVICE-ACCOUNTS",
 )  # fmt: skip
 NONE = "<none>"
-WIDTH = 29  # argo: of the labels in its get
+WIDTH = 29  # argo: width of labels in `proj get`
 FORMS = ("wide", "name", "json", "yaml")
 
 
@@ -77,7 +77,7 @@ def run_get(chosen: argparse.Namespace) -> int:
 
 
 def _lines(project: Manifest) -> list[str]:
-    """argo: a label, and below each other what is listed there."""
+    """argo: labels, with list entries on separate lines."""
     spec: dict[str, Any] = project.get("spec") or {}
     keys = ", ".join(str(each.get("keyID")) for each in _list(spec, "signatureKeys"))
     return [
@@ -105,7 +105,7 @@ def _fields(label: str, values: Sequence[Any]) -> list[str]:
 
 
 def _row(project: Manifest) -> tuple[str, ...]:
-    """argo: one of each is shown, several are counted; kinds that are denied are counted always."""
+    """argo: a single entry is shown, several are counted; denied kinds are always counted."""
     spec: dict[str, Any] = project.get("spec") or {}
     denied, keys = _list(spec, "namespaceResourceBlacklist"), _list(spec, "signatureKeys")
     accounts = [

@@ -1,6 +1,6 @@
-"""What all verbs of `argosy proj` share: flags, and one change of a spec.
+"""Shared flags of the `argosy proj` commands, and the update of a project spec.
 
-In: parsers, parsed flags. Out: the same with flags added; exit codes. Never: knows what a verb does.
+In: parsers, parsed flags. Out: parsers with the shared flags; exit codes. Never: command-specific logic.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ def verb(
     named: Sequence[tuple[str, str]] = (PROJECT,),
     forms: Sequence[str] = (),
 ) -> argparse.ArgumentParser:
-    """One verb; `named` are its arguments with what each is."""
+    """Add a command; `named` are its positional arguments with their help texts."""
     parser = described(parts, name, about, [f"proj {each}" for each in examples])
     for argument, meaning in named:
         parser.add_argument(argument.lower().replace("-", "_"), metavar=argument, help=meaning)
     if forms:
         about = f"{', '.join(forms)} (default: {forms[0]})"
         parser.add_argument("-o", "--output", choices=forms, default="", help=about)
-    about = "where the projects are (default: the control namespace)"
+    about = "namespace of the projects (default: the control namespace)"
     parser.add_argument("-N", "--app-namespace", default="", metavar="NS", help=about)
     add_target_flags(parser)
     parser.set_defaults(run=run)
@@ -44,7 +44,7 @@ def verb(
 
 
 def changed(chosen: argparse.Namespace, make: Callable[[dict[str, Any]], dict[str, Any]]) -> int:
-    """argo: nothing is printed; what came of it is told on stderr."""
+    """Update the project's spec. argo: prints nothing on stdout; the result goes to stderr."""
 
     async def work(desk: Desk) -> int:
         from argosy.gitops.application_client.projects import change_project

@@ -1,4 +1,4 @@
-"""`argosy proj create|set|edit|delete|add-…|remove-…|allow-…|deny-…`: projects, changed entry by entry."""
+"""`argosy proj create|set|edit|delete|add-…|remove-…|allow-…|deny-…`: change projects."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 LISTS = (
     ("-d", "--dest", "SERVER,NAMESPACE", "a destination; repeatable"),
     ("-s", "--src", "URL", "a repository; repeatable"),
-    ("", "--signature-keys", "ID", "a key that must sign commits; repeatable"),
-    ("", "--allow-cluster-resource", "KIND", "a cluster-wide kind, such as /Namespace; repeatable"),
-    ("", "--deny-cluster-resource", "KIND", "a cluster-wide kind that is refused; repeatable"),
-    ("", "--allow-namespaced-resource", "KIND", "a namespaced kind, such as apps/Deployment; repeatable"),
-    ("", "--deny-namespaced-resource", "KIND", "a namespaced kind that is refused; repeatable"),
-    ("", "--source-namespaces", "NS", "a namespace that Applications may be in; repeatable"),
-    ("", "--dest-service-accounts", "SERVER,NS,NAME", "who writes at a destination; repeatable"),
+    ("", "--signature-keys", "ID", "GPG key that must sign commits; repeatable"),
+    ("", "--allow-cluster-resource", "KIND", "allow a cluster-scoped kind, such as /Namespace; repeatable"),
+    ("", "--deny-cluster-resource", "KIND", "deny a cluster-scoped kind; repeatable"),
+    ("", "--allow-namespaced-resource", "KIND", "allow a namespaced kind, such as apps/Deployment; repeatable"),
+    ("", "--deny-namespaced-resource", "KIND", "deny a namespaced kind; repeatable"),
+    ("", "--source-namespaces", "NS", "namespace that Applications may be in; repeatable"),
+    ("", "--dest-service-accounts", "SERVER,NS,NAME", "service account for a destination; repeatable"),
 )
-SERVER = ("SERVER", "the cluster's address; with --name, its name")
-NAMESPACE = ("NAMESPACE", "the namespace, with * in it for several")
-# verb → its arguments, the list, what an entry is, and the fields of the entry (none: a text)
+SERVER = ("SERVER", "address of the cluster; with --name, its name")
+NAMESPACE = ("NAMESPACE", "namespace; may contain *")
+# command → its arguments, spec field, noun for messages, fields of an entry (none: a string)
 ENTRIES = (
     ("source", (("URL", "the repository"),), "sourceRepos", "source repository", ()),
     ("source-namespace", (NAMESPACE,), "sourceNamespaces", "source namespace", ()),
@@ -35,7 +35,7 @@ ENTRIES = (
     ("destination-service-account", (SERVER, NAMESPACE, ("ACCOUNT", "the service account")),
      "destinationServiceAccounts", "destination service account", ("server", "namespace", "defaultServiceAccount")),
 )  # fmt: skip
-GROUP_KIND = (("GROUP", "its API group; '' for the core one"), ("KIND", "the kind"))
+GROUP_KIND = (("GROUP", "API group; '' for the core group"), ("KIND", "the kind"))
 
 
 def add_changing(parts: Commands[argparse.ArgumentParser]) -> None:
@@ -44,10 +44,12 @@ def add_changing(parts: Commands[argparse.ArgumentParser]) -> None:
         examples=("create ml --src https://git.example/ml --dest https://kubernetes.default.svc,ml",
                   "create -f project.yaml --upsert"),
     )  # fmt: skip
-    parser.add_argument("project", nargs="?", default="", metavar="PROJECT", help="its name (default: in the file)")
-    about = "start from this AppProject (- is standard input)"
+    parser.add_argument(
+        "project", nargs="?", default="", metavar="PROJECT", help="name of the project (default: from the file)"
+    )
+    about = "read the AppProject from this file (- is standard input)"
     parser.add_argument("-f", "--file", default="", metavar="FILE", help=about)
-    parser.add_argument("--upsert", action="store_true", help="overwrite the one that is there")
+    parser.add_argument("--upsert", action="store_true", help="overwrite an existing project")
     _add_spec(parser)
     parser = verb(
         parts, "set", "change a project", run_set,
@@ -56,22 +58,22 @@ def add_changing(parts: Commands[argparse.ArgumentParser]) -> None:
     _add_spec(parser)
     verb(parts, "edit", "change a project's spec in an editor", run_edit, examples=("edit ml", "edit default"))
     parser = verb(
-        parts, "delete", "delete projects that no Application is in", run_delete, named=(),
+        parts, "delete", "delete projects without Applications", run_delete, named=(),
         examples=("delete ml", "delete ml lib -y"),
     )  # fmt: skip
     parser.add_argument("projects", nargs="+", metavar="PROJECT", help="the projects")
-    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    parser.add_argument("-y", "--yes", action="store_true", help="skip the confirmation prompt")
     _add_entries(parts)
     _add_kinds(parts)
 
 
 def _add_spec(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--description", metavar="TEXT", help="what it is for")
+    parser.add_argument("--description", metavar="TEXT", help="description of the project")
     for short, flag, shown, about in LISTS:
         names = [short, flag] if short else [flag]
         parser.add_argument(*names, action="append", default=[], metavar=shown, help=about)
-    parser.add_argument("--orphaned-resources", action="store_true", help="look for what belongs to no Application")
-    add_truth(parser, "--orphaned-resources-warn", "and warn of it")
+    parser.add_argument("--orphaned-resources", action="store_true", help="enable orphaned resource monitoring")
+    add_truth(parser, "--orphaned-resources-warn", "warn about orphaned resources")
 
 
 def _add_entries(parts: Commands[argparse.ArgumentParser]) -> None:
@@ -90,12 +92,12 @@ def _add_entries(parts: Commands[argparse.ArgumentParser]) -> None:
         )  # fmt: skip
         parser.add_argument("--name", dest="is_name", action="store_true", help="SERVER is a cluster's name")
         name = f"{lead}-orphaned-ignore"
-        about = f"{'leave' if adds else 'no longer leave'} a kind out when orphans are looked for"
+        about = f"{'ignore' if adds else 'no longer ignore'} a kind in orphaned resource monitoring"
         parser = verb(
             parts, name, about, partial(_change_orphans, adds), named=(PROJECT, *GROUP_KIND),
             examples=(f"{name} ml '' ConfigMap", f"{name} ml batch Job --name 'train-*'"),
         )  # fmt: skip
-        parser.add_argument("--name", default="", metavar="NAME", help="only objects of this name, with * in it")
+        parser.add_argument("--name", default="", metavar="NAME", help="only objects with this name; may contain *")
 
 
 def _add_kinds(parts: Commands[argparse.ArgumentParser]) -> None:
@@ -104,12 +106,12 @@ def _add_kinds(parts: Commands[argparse.ArgumentParser]) -> None:
             name = f"{lead}-{noun}-resource"
             usual = "allow" if is_cluster else "deny"
             parser = verb(
-                parts, name, f"{lead} a {'cluster-wide' if is_cluster else 'namespaced'} kind in a project",
+                parts, name, f"{lead} a {'cluster-scoped' if is_cluster else 'namespaced'} kind in a project",
                 partial(_change_kind, allows, is_cluster), named=(PROJECT, *GROUP_KIND),
                 examples=(f"{name} ml '' {'Namespace' if is_cluster else 'Secret'}", f"{name} ml batch Job -l allow"),
             )  # fmt: skip
             if is_cluster:
-                parser.add_argument("name", nargs="?", default="", metavar="NAME", help="only objects of this name")
+                parser.add_argument("name", nargs="?", default="", metavar="NAME", help="only objects with this name")
             choices, about = ("allow", "deny", "white", "black"), f"change this list (default: {usual})"
             parser.add_argument("-l", "--list", choices=choices, default=usual, help=about)
 
@@ -137,12 +139,12 @@ def _manifest(chosen: argparse.Namespace, desk: Desk) -> dict[str, Any]:
         content = content_of(chosen.file, lambda: sys.stdin.buffer.read() if sys.stdin else b"")
         found = [each for each in read_manifests(content, where=chosen.file) if each.get("kind") == "AppProject"]
         if len(found) != 1:
-            told = f"holds {len(found)} AppProjects, and one is created at a time; name a file with one"
+            told = f"contains {len(found)} AppProjects; pass a file with exactly one"
             raise UserError(told, where=chosen.file)
         metadata = found[0]["metadata"]
         name, spec = name or metadata["name"], {**(found[0].get("spec") or {}), **spec}
     if not name:
-        raise UserError("it has no name; write it after create")
+        raise UserError("the project has no name; pass it as an argument")
     made = new_project(name, desk.namespace, spec)
     return {**made, "metadata": {**metadata, **made["metadata"]}}
 
@@ -152,7 +154,7 @@ def run_set(chosen: argparse.Namespace) -> int:
 
     typed = typed_spec(vars(chosen))
     if not typed:
-        raise UserError("nothing is to be changed; say what, such as --description TEXT")
+        raise UserError("nothing to change; pass at least one option, such as --description TEXT")
     return changed(chosen, lambda spec: {**spec, **typed})
 
 
@@ -164,7 +166,7 @@ def run_edit(chosen: argparse.Namespace) -> int:
         before = (await project_named(desk, chosen.project)).get("spec") or {}
         with edited(chosen.project, before) as spec:
             if not isinstance(spec, dict):
-                raise UserError(f"{chosen.project}: what was edited is no spec; write fields and their values")
+                raise UserError(f"{chosen.project}: the edited text is not a map of fields; correct it")
             has_changed = await change_project(desk, chosen.project, lambda _: spec)
         talk(f"project '{chosen.project}' {'updated' if has_changed else 'unchanged'}")
         return 0
@@ -179,7 +181,7 @@ def run_delete(chosen: argparse.Namespace) -> int:
         for name in chosen.projects:
             if not chosen.yes and not is_compat(chosen):
                 if not can_ask():
-                    raise UserError(f"{name}: nobody can be asked here whether to delete it; add -y")
+                    raise UserError(f"{name}: cannot ask for confirmation without a terminal; pass -y")
                 if not asked(f"Are you sure you want to delete {name}?"):
                     talk(f"The command to delete {name} was cancelled")
                     continue
@@ -215,7 +217,7 @@ def _change_orphans(adds: bool, chosen: argparse.Namespace) -> int:
 
 
 def _change_kind(allows: bool, is_cluster: bool, chosen: argparse.Namespace) -> int:
-    """argo: what is so already is no mistake."""
+    """argo: adding a listed kind, or removing an unlisted one, is not an error."""
     from argosy.gitops.application_client.project_specs import entries, place_of
 
     place = place_of(allows=allows, is_cluster=is_cluster, which=chosen.list)

@@ -1,6 +1,6 @@
-"""`/settings/projects[/{name}]`: what Applications of a project may do, and when.
+"""`/settings/projects[/{name}]`: the pages of projects.
 
-In: a request. Out: projects that the caller may see. Never: a token of a role.
+In: a request. Out: projects that the caller may see. Never: shows a role token.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ async def page(asked: Asked) -> Page:
 
 
 async def project(asked: Asked) -> Found | None:
-    """argo: the default one is there even where nobody wrote it."""
+    """argo: the default project exists even if it is not stored."""
     name = asked.values["name"]
     found = next((each for each in _all(asked) if _name(each) == name), None)
     return Found(found, name) if found else None

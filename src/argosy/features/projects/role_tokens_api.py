@@ -1,6 +1,6 @@
-"""Tokens of roles of projects: made, and taken back.
+"""Argo CD API routes for project role tokens: create and revoke.
 
-In: a request. Out: a token, once. Never: one for a role of a project that the caller may not change.
+In: a request. Out: a token, once. Never: creates a token for a project that the caller may not update.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ async def made(asked: Asked) -> Json:
     body = Body(await asked.mapping())
     seconds, token_id = body.number("expiresIn") or 0, body.text("id")
     if len(token_id) > LONGEST_ID or any(ord(char) < 33 or ord(char) > 126 for char in token_id):
-        raise UserError(f"is no id; write at most {LONGEST_ID} plain characters", where="id")
+        raise UserError(f"is not a valid id; use at most {LONGEST_ID} printable ASCII characters", where="id")
     desk, role = api.desk(asked), asked.values["role"]
     subjects = Subjects(role_subject(asked.thing, role), is_project_role=True)
     limits = asked.site.identities.token_limits(asked.caller, subjects)
@@ -40,7 +40,7 @@ async def made(asked: Asked) -> Json:
 async def revoked(asked: Asked) -> Json:
     given, token_id = asked.values["iat"], asked.query.text("id")
     if not (given.isascii() and given.isdecimal() and len(given) < 17):
-        raise UserError("is no time; write the seconds at which the token was issued", where="iat")
+        raise UserError("is not a timestamp; send the issue time of the token in seconds", where="iat")
     desk, role = api.desk(asked), asked.values["role"]
     await remove_role_token(desk, asked.thing, role, issued=int(given), token_id=token_id)
     return Json({})
@@ -50,13 +50,13 @@ _PATH: Final = "/api/v1/projects/{project}/roles/{role}/token"
 UPDATE: Final = May("projects", "update", api.project)
 ROUTES = (
     Route(
-        "POST", _PATH, UPDATE, made, "Make a token of a project's role. It is told once.",
+        "POST", _PATH, UPDATE, made, "Create a token for a project role. The token is returned only once.",
         takes=TO_MAKE, gives="TokenResponse", tag="projects",
         operation="ProjectService_CreateToken",
     ),
     Route(
-        "DELETE", f"{_PATH}/{{iat}}", UPDATE, revoked, "Take a token of a project's role back.",
-        query=(Parameter("id", "Its id, where it is known; else it is found by when it was issued."),),
+        "DELETE", f"{_PATH}/{{iat}}", UPDATE, revoked, "Revoke a token of a project role.",
+        query=(Parameter("id", "Id of the token; without it, the token is found by its issue time."),),
         gives=schema.NOTHING, tag="projects", operation="ProjectService_DeleteToken",
     ),
 )  # fmt: skip

@@ -1,6 +1,6 @@
-"""A project as it is shown: what its Applications may, and when.
+"""View data of a project: permissions, roles and sync windows.
 
-In: an AppProject, the time. Out: ProjectView. Never: a clock of its own; decides.
+In: an AppProject, the time. Out: ProjectView. Never: reads the clock; enforces a rule.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class WindowView:
     schedule: str
     duration: str
     zone: str
-    about: str  # what it is for
+    about: str  # what it applies to
     is_active: bool
-    opens: str  # when next
+    opens: str  # next opening
     allows_manual: bool
     fault: str = ""
 

@@ -1,4 +1,4 @@
-"""`argosy proj windows …`: when a project's Applications may sync."""
+"""`argosy proj windows …`: list and change the sync windows of a project."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ HEADINGS = (
     "ID", "STATUS", "KIND", "SCHEDULE", "DURATION", "APPLICATIONS", "NAMESPACES", "CLUSTERS", "MANUALSYNC",
     "SYNCOVERRUN", "TIMEZONE", "USEANDOPERATOR",
 )  # fmt: skip
-NUMBER = ("ID", "number of the window, as windows list shows it")
+NUMBER = ("ID", "id of the window in `windows list`")
 FIELDS = (
     ("kind", "kind"), ("schedule", "schedule"), ("duration", "duration"), ("applications", "applications"),
     ("namespaces", "namespaces"), ("clusters", "clusters"), ("manual_sync", "manualSync"),
     ("sync_overrun", "syncOverrun"), ("time_zone", "timeZone"), ("use_and_operator", "andOperator"),
     ("description", "description"),
 )  # fmt: skip
-SWITCHED = (("manual-sync", "manualSync", "syncs by hand"), ("sync-overrun", "syncOverrun", "what has begun to end"))
+SWITCHED = (("manual-sync", "manualSync", "manual syncs"), ("sync-overrun", "syncOverrun", "running syncs to finish"))
 
 
 def add_windows(parts: Commands[argparse.ArgumentParser]) -> None:
@@ -40,9 +40,11 @@ def add_windows(parts: Commands[argparse.ArgumentParser]) -> None:
     )  # fmt: skip
     parser.add_argument("-k", "--kind", required=True, choices=("allow", "deny"), help="allow or deny")
     _add_fields(parser, is_needed=True)
-    parser.add_argument("--manual-sync", action="store_true", help="syncs by hand are allowed all the same")
-    parser.add_argument("--sync-overrun", action="store_true", help="what has begun may end")
-    about = "applications, namespaces and clusters must all fit (default: one suffices)"
+    parser.add_argument(
+        "--manual-sync", action="store_true", help="allow manual syncs while the window blocks automated ones"
+    )
+    parser.add_argument("--sync-overrun", action="store_true", help="let running syncs finish when the window ends")
+    about = "applications, namespaces and clusters must all match (default: any of them)"
     parser.add_argument("--use-and-operator", action="store_true", help=about)
     parser = verb(
         kinds, "update", "change a sync window", run_update, named=(PROJECT, NUMBER),
@@ -50,7 +52,7 @@ def add_windows(parts: Commands[argparse.ArgumentParser]) -> None:
     )  # fmt: skip
     _add_fields(parser, is_needed=False)
     verb(
-        kinds, "delete", "take a sync window away", run_delete, named=(PROJECT, NUMBER),
+        kinds, "delete", "delete a sync window", run_delete, named=(PROJECT, NUMBER),
         examples=("windows delete ml 0", "windows delete ml 1"),
     )  # fmt: skip
     for word, field, about in SWITCHED:
@@ -64,12 +66,23 @@ def add_windows(parts: Commands[argparse.ArgumentParser]) -> None:
 
 def _add_fields(parser: argparse.ArgumentParser, *, is_needed: bool) -> None:
     add = parser.add_argument
-    add("--schedule", required=is_needed, default="", metavar="CRON", help="when it opens, such as '0 22 * * *'")
-    add("--duration", required=is_needed, default="", metavar="D", help="how long it is open, such as 1h")
+    add(
+        "--schedule",
+        required=is_needed,
+        default="",
+        metavar="CRON",
+        help="cron schedule of the start, such as '0 22 * * *'",
+    )
+    add("--duration", required=is_needed, default="", metavar="D", help="duration, such as 1h")
     for name in ("applications", "namespaces", "clusters"):
-        add(f"--{name}", default="", metavar="NAMES", help=f"which {name}, with commas between them and * in them")
-    add("--time-zone", default="UTC" if is_needed else "", metavar="ZONE", help="such as Europe/Rome (default: UTC)")
-    add("--description", default="", metavar="TEXT", help="what it is for")
+        add(f"--{name}", default="", metavar="NAMES", help=f"{name} it applies to, separated by commas; may contain *")
+    add(
+        "--time-zone",
+        default="UTC" if is_needed else "",
+        metavar="ZONE",
+        help="time zone, such as Europe/Rome (default: UTC)",
+    )
+    add("--description", default="", metavar="TEXT", help="description of the window")
 
 
 def run_list(chosen: argparse.Namespace) -> int:
@@ -111,7 +124,7 @@ def _rows(project: dict[str, Any]) -> list[tuple[str, ...]]:
 
 
 def _faults(project: dict[str, Any]) -> list[str]:
-    """What is wrong with each window that cannot be read."""
+    """Messages for malformed windows."""
     from argosy.gitops.application.project import read_project
     from argosy.gitops.application_client.client import clock
     from argosy.gitops.policy.sync_windows import find_window_fault
@@ -120,7 +133,7 @@ def _faults(project: dict[str, Any]) -> list[str]:
     command = f"argosy proj windows update {name}"
     faults = [find_window_fault(each, clock()) for each in read_project(project).windows]
     return [
-        f"window {number} is malformed: {fault.partition('; ')[0]}; nothing that it selects can sync; "
+        f"window {number} is malformed: {fault.partition('; ')[0]}; no Application that it matches can sync; "
         f"correct it: {command} {number} with --schedule, --duration or --time-zone"
         for number, fault in enumerate(faults)
         if fault
@@ -141,7 +154,7 @@ def run_add(chosen: argparse.Namespace) -> int:
 
     window = window_fields(vars(chosen), FIELDS)
     if not {"applications", "namespaces", "clusters"} & window.keys():
-        raise UserError("a window is for nothing; add --applications, --namespaces or --clusters, such as '*'")
+        raise UserError("the window matches nothing; pass --applications, --namespaces or --clusters, such as '*'")
     return changed(chosen, lambda spec: with_window(spec, window))
 
 
@@ -151,7 +164,7 @@ def run_update(chosen: argparse.Namespace) -> int:
 
     fields = window_fields(vars(chosen), FIELDS)
     if not fields:
-        raise UserError("nothing is to be changed; say what, such as --duration 2h")
+        raise UserError("nothing to change; pass at least one option, such as --duration 2h")
     return changed(chosen, lambda spec: with_windows_changed(spec, _number(chosen), fields))
 
 

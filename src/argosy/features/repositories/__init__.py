@@ -1,1 +1,1 @@
-"""Repositories, credentials, certificates and keys of an installation."""
+"""Repositories, repository credentials, certificates and GPG keys."""

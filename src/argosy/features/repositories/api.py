@@ -1,7 +1,7 @@
-"""Repositories and templates of credentials, to read and to write: one set of routes for each of the four.
+"""Argo CD API routes for repositories and credential templates, each for reading and for writing.
 
-In: a request. Out: Repository and RepoCreds in Argo CD's shapes. Never: a secret of one; another address written than
-the one that was permitted.
+In: a request. Out: Repository and RepoCreds in Argo CD's shapes. Never: returns a secret;
+writes an address other than the one the permission check covered.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from argosy.web.route import Filtered, Found, May, Parameter, Resolver, Route
 
 
 class Kind(NamedTuple):
-    """One of the four, and how policies and paths call it."""
+    """One of the four resources, with its API path and RBAC resource."""
 
     shelf: Shelf
     path: str
     resource: str
-    words: str  # in names of operations
+    words: str  # operation name pattern
     tag: str
 
 
@@ -52,16 +52,16 @@ WRITE_CREDS: Final = Kind(
     "RepoCredsService_{}WriteRepositoryCredential", "repocreds",
 )  # fmt: skip
 
-PATIENCE: Final = 5.0  # seconds that a list waits for hosts
+PATIENCE: Final = 5.0  # seconds that a list waits for connection tests
 STATE: Final = schema.fields(status=schema.TEXT, message=schema.TEXT, attemptedAt={"type": ["string", "null"]})
-PROJECT: Final = Parameter("appProject", "The project whose own it is.")
-UPSERT: Final = Parameter("upsert", "Change it where it is there, and different.", "boolean")
-FORCE: Final = Parameter("forceRefresh", "Ask its host now, also where that was done a moment ago.", "boolean")
+PROJECT: Final = Parameter("appProject", "The project that the repository is scoped to.")
+UPSERT: Final = Parameter("upsert", "Update it if it exists and differs.", "boolean")
+FORCE: Final = Parameter("forceRefresh", "Test the connection now instead of using a cached result.", "boolean")
 _TYPES: Final[Mapping[type, schema.Schema]] = {str: schema.TEXT, bool: schema.FLAG, int: schema.COUNT}
 
 
 def seen_schema(shelf: Shelf) -> schema.Schema:
-    """What is told: a list of what may be, so that no secret has a place in it."""
+    """Response schema: an allow-list of the fields that are not secret."""
     told = {each.wire: _TYPES[each.form] for each in shelf.fields if not each.is_secret}
     return schema.fields(**told, **({"connectionState": STATE} if shelf.address == "repo" else {}))
 
@@ -70,7 +70,7 @@ def sent_schema(shelf: Shelf) -> schema.Schema:
     return schema.fields(shelf.address, **{each.wire: _TYPES[each.form] for each in shelf.fields})
 
 
-# -- what a request is about -------------------------------------------------------------------------------------
+# -- resolvers ------------------------------------------------------------------------------------------------
 
 
 async def there(asked: Asked, kind: Kind) -> Found | None:
@@ -87,7 +87,7 @@ def _thing(values: Mapping[str, str]) -> str:
     return f"{values['project']}/{values['url']}" if values.get("project") else values["url"]
 
 
-# -- answers -----------------------------------------------------------------------------------------------------
+# -- handlers -----------------------------------------------------------------------------------------------------
 
 
 async def listed(asked: Asked, kind: Kind) -> Json:
@@ -132,11 +132,11 @@ async def created(asked: Asked, kind: Kind) -> Json:
 
 
 async def updated(asked: Asked, kind: Kind) -> Json:
-    """Both what it is and what it would be are permitted; the address of the path is the one that is written."""
+    """Check the permission for the current and the new object name; write the address of the path."""
     values = service.read_values(await asked.mapping(), kind.shelf)
     before: Declared = asked.subject
     if not is_same_repository(values["url"], asked.values["repo"]):
-        raise UserError("the address names another repository than the body; send the same", where=kind.shelf.address)
+        raise UserError("the path and the body name different repositories; send the same", where=kind.shelf.address)
     if _thing(values) != asked.thing:
         asked.require(kind.resource, "update", _thing(values))
     made = await service.change(desk_of(asked), before, {**values, "url": before.text("url")})
@@ -149,7 +149,7 @@ async def deleted(asked: Asked, kind: Kind) -> Json:
 
 
 async def validated(asked: Asked, kind: Kind) -> Json:
-    """argo: credentials come as query parameters; in a JSON object they are taken, too."""
+    """argo: credentials are query parameters; a JSON object is accepted, too."""
     await _check(asked, asked.subject)
     return Json({})
 
@@ -166,7 +166,7 @@ async def to_validate(asked: Asked, kind: Kind) -> Found | None:
 
 
 async def _check(asked: Asked, values: Mapping[str, str]) -> None:
-    """argo: one that cannot be reached is not taken."""
+    """argo: reject a repository that cannot be reached."""
     data = {key: base64.b64encode(text.encode()).decode() for key, text in values.items()}
     secret = {"metadata": {"name": "new", "labels": {SECRET_TYPE: "repository"}}, "data": data}
     state: State = await state_of(values, asked.site.lookout.rules.repositories, [secret])
@@ -185,26 +185,26 @@ def _routes(kind: Kind) -> tuple[Route, ...]:
     force = (FORCE,) if kind is READ else ()
     made = (
         Route(
-            "GET", path, Filtered(kind.resource, "get"), partial(listed, kind=kind), f"List all: {shelf.word}.",
-            query=(Parameter("repo", "Only that of this address."), PROJECT, *force, *ARGO_PAGING),
+            "GET", path, Filtered(kind.resource, "get"), partial(listed, kind=kind), f"List {shelf.word} entries.",
+            query=(Parameter("repo", "Only the one with this address."), PROJECT, *force, *ARGO_PAGING),
             gives=schema.fields(metadata=schema.ANY, items=schema.many(seen)), tag=kind.tag,
             operation=kind.words.format("List") + end[1],
         ),
         Route(
             "POST", path, May(kind.resource, "create", new), partial(created, kind=kind),
-            f"Declare {what}. With `upsert`, one that is there is changed, which needs the right to update it.",
-            query=(UPSERT, *((Parameter("credsOnly", "Do not try to reach it.", "boolean"),) if kind is READ else ())),
+            f"Create {what}. With `upsert`, an existing one is updated, which needs the permission to update it.",
+            query=(UPSERT, *((Parameter("credsOnly", "Skip connection test.", "boolean"),) if kind is READ else ())),
             takes=sent_schema(shelf), gives=seen, tag=kind.tag, operation=kind.words.format("Create") + end[0],
         ),
         Route(
             "PUT", f"{path}/{{repo}}", May(kind.resource, "update", one), partial(updated, kind=kind),
-            f"Change {what}. Secrets that are not sent stay, unless the proxy or the checks of its host change.",
+            f"Update {what}. Secrets that are not sent are kept, unless the proxy or the host verification changes.",
             query=(PROJECT,), takes=sent_schema(shelf), gives=seen, tag=kind.tag,
             operation=kind.words.format("Update") + end[0],
         ),
         Route(
             "DELETE", f"{path}/{{repo}}", May(kind.resource, "delete", one), partial(deleted, kind=kind),
-            f"Forget {what}.", query=(PROJECT,), gives=schema.NOTHING, tag=kind.tag,
+            f"Delete {what}.", query=(PROJECT,), gives=schema.NOTHING, tag=kind.tag,
             operation=kind.words.format("Delete") + end[0],
         ),
     )  # fmt: skip
@@ -215,7 +215,7 @@ def _routes_of_one(kind: Kind) -> tuple[Route, ...]:
     shelf, path = kind.shelf, f"/api/v1/{kind.path}/{{repo}}"
     what, is_read = f"{'' if kind is READ else 'write '}repository", kind is READ
     credentials = tuple(
-        Parameter(each.wire, "As in what is sent.", "boolean" if each.form is bool else "string")
+        Parameter(each.wire, "As in the request body.", "boolean" if each.form is bool else "string")
         for each in shelf.fields
         if each.wire != "repo"
     )
@@ -227,7 +227,7 @@ def _routes_of_one(kind: Kind) -> tuple[Route, ...]:
         ),
         Route(
             "POST", f"{path}/validate", May(kind.resource, "create", partial(to_validate, kind=kind)),
-            partial(validated, kind=kind), f"Try to reach a {what}, with these credentials.",
+            partial(validated, kind=kind), f"Test the connection to a {what} with these credentials.",
             query=credentials, takes={}, gives=schema.NOTHING, tag=kind.tag,
             operation="RepositoryService_Validate" + ("Access" if is_read else "WriteAccess"),
         ),

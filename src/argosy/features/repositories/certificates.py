@@ -1,6 +1,7 @@
-"""Whom to believe: keys of SSH hosts and authorities of TLS hosts, in Argo CD's two ConfigMaps.
+"""Trusted SSH host keys and TLS certificates, in Argo CD's two ConfigMaps.
 
-In: a desk, entries. Out: entries, each with a fingerprint or a subject. Never: an entry that clients could not use.
+In: an ApplicationService, entries. Out: entries with fingerprint or subject. Never: stores an entry that clients
+could not use.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _SSH_HOST: Final = re.compile(r"[A-Za-z0-9.*?_-]+|\[[A-Za-z0-9.:_-]+\]:[0-9]+")
 _TLS_HOST: Final = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", re.IGNORECASE)
 _ALGORITHM: Final = re.compile(r"(sk-)?(ssh|ecdsa)-[a-z0-9@.-]+")
 _PEM: Final = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
-# object identifiers of public keys, as they stand in a certificate
+# DER object identifiers of public key algorithms in a certificate
 _KEYS: Final = {"rsa": "2a864886f70d010101", "ecdsa": "2a8648ce3d0201", "ed25519": "300506032b6570"}
 MOST: Final = 1 << 20
 
@@ -37,7 +38,7 @@ class Certificate:
     server: str
     type: str  # ssh or https
     subtype: str
-    data: str  # what stands in the ConfigMap
+    data: str  # value in the ConfigMap
     info: str = ""
 
     def document(self) -> dict[str, Any]:
@@ -52,7 +53,7 @@ class Certificate:
 
 @dataclass(frozen=True)
 class Choice:
-    """argo: empty parts fit all; a host by a glob."""
+    """argo: filter for certificates; empty fields match all, the host is a glob."""
 
     host: str = ""
     type: str = ""
@@ -101,10 +102,10 @@ def _authority(server: str, pem: str) -> Certificate | None:
 
 
 def read_certificates(given: Any) -> list[Certificate]:
-    """From a RepositoryCertificateList."""
+    """Read a RepositoryCertificateList."""
     items = given.get("items") if isinstance(given, dict) else None
     if not isinstance(items, list) or not items:
-        raise UserError("items is empty or no list; send certificates in it", where=WHERE)
+        raise UserError("items must be a non-empty list of certificates", where=WHERE)
     return [found for each in items for found in _read(each)]
 
 
@@ -115,27 +116,30 @@ def _read(item: Any) -> list[Certificate]:
         else {}
     )
     if not parts or not all(isinstance(each, str) for each in parts.values()):
-        raise UserError("each must have serverName, certType and certData, all texts; correct it", where=WHERE)
+        raise UserError("each item needs serverName, certType and certData, all strings", where=WHERE)
     try:
         data = base64.b64decode(parts["certData"], validate=True).decode().strip()
     except (binascii.Error, ValueError):
-        raise UserError("certData is not base64 of text; encode it", where=WHERE) from None
+        raise UserError("certData is not base64-encoded text; encode it", where=WHERE) from None
     if len(data) > MOST:
         raise UserError("certData is too long; send one certificate at a time", where=WHERE)
     if parts["certType"] == SSH:
         return [_read_ssh(parts, data)]
     if parts["certType"] == TLS:
         return _read_tls(parts["serverName"], data)
-    raise UserError("certType is none that there is; write ssh or https", where=WHERE)
+    raise UserError("invalid certType; use ssh or https", where=WHERE)
 
 
 def _read_ssh(parts: dict[str, str], data: str) -> Certificate:
     server, subtype = parts["serverName"], parts["certSubType"]
     if not _SSH_HOST.fullmatch(server) or not _ALGORITHM.fullmatch(subtype):
-        raise UserError("serverName or certSubType is none of SSH; write a host, and such as ssh-ed25519", where=WHERE)
+        raise UserError(
+            "invalid serverName or certSubType for ssh; use a host name, and an algorithm such as ssh-ed25519",
+            where=WHERE,
+        )
     found = _known_host(f"{server} {subtype} {data}") if len(data.split()) == 1 else None
     if found is None:
-        raise UserError("certData is no public key of SSH; send the third word of a line of known_hosts", where=WHERE)
+        raise UserError("certData is not an SSH public key; send the third field of a known_hosts line", where=WHERE)
     return found
 
 
@@ -144,14 +148,14 @@ def _read_tls(server: str, data: str) -> list[Certificate]:
     read = [_authority(server, each) for each in blocks]
     found = [each for each in read if each is not None]
     if not _TLS_HOST.fullmatch(server):
-        raise UserError("serverName is no host; write it without a port", where=WHERE)
+        raise UserError("serverName is not a host name; send it without a port", where=WHERE)
     if not found or len(found) != len(read):
-        raise UserError("certData is no certificate; send PEM", where=WHERE)
+        raise UserError("certData is not a certificate; send PEM", where=WHERE)
     return found
 
 
 async def add(desk: Desk, new: Sequence[Certificate], *, replaces: bool) -> list[Certificate]:
-    """What was written. argo: another key for a host that has one must be asked for."""
+    """Add the entries and return them. argo: replacing the key of a known host needs `upsert`."""
     hosts = [each for each in new if each.type == SSH]
     authorities = [each for each in new if each.type == TLS]
     if hosts:
@@ -170,7 +174,7 @@ def _with_hosts(text: str, new: Sequence[Certificate], replaces: bool) -> str:
             found = _known_host(line)
             is_same_place = found is not None and (found.server, found.subtype) == (each.server, each.subtype)
             if is_same_place and found is not None and found.data != each.data and not replaces:
-                told = f"{each.server} has another key of {each.subtype}; use upsert to replace it"
+                told = f"{each.server} has another {each.subtype} key; use upsert to replace it"
                 raise UserError(told, where=WHERE)
             if not is_same_place:
                 others.append(line)
@@ -191,9 +195,9 @@ def _with_authorities(data: dict[str, str], new: Sequence[Certificate], replaces
 
 
 async def remove(desk: Desk, choice: Choice) -> list[Certificate]:
-    """What was there. argo: all that fit; nothing where no choice was made."""
+    """Remove and return all matching entries. argo: an empty filter is an error."""
     if not (choice.host or choice.type or choice.subtype):
-        raise UserError("say which: hostNamePattern, certType or certSubType", where=WHERE)
+        raise UserError("no filter given; pass hostNamePattern, certType or certSubType", where=WHERE)
     gone = await certificates(desk, choice)
 
     def without_hosts(data: dict[str, str]) -> dict[str, str]:

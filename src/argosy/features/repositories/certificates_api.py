@@ -1,6 +1,7 @@
-"""Whom to believe: certificates of hosts, and keys that sign commits.
+"""Argo CD API routes for host certificates and GPG keys.
 
-In: a request. Out: RepositoryCertificates and GnuPGPublicKeys in Argo CD's shapes. Never: a private key.
+In: a request. Out: RepositoryCertificates and GnuPGPublicKeys in Argo CD's shapes. Never: accepts a
+private key.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ CERTIFICATE: Final = schema.fields(
     serverName=schema.TEXT, certType=schema.TEXT, certSubType=schema.TEXT, certData=schema.TEXT, certInfo=schema.TEXT
 )
 CERTIFICATES: Final = schema.fields(metadata=schema.ANY, items=schema.many(CERTIFICATE))
-KEY: Final = schema.fields(  # argo: with keyData, which is public, where one is read
+KEY: Final = schema.fields(  # argo: with keyData, which is public, in the response for a single key
     keyID=schema.TEXT, fingerprint=schema.TEXT, owner=schema.TEXT, trust=schema.TEXT, subType=schema.TEXT
 )
 KEYS: Final = schema.fields(metadata=schema.ANY, items=schema.many(KEY))
 
 
 async def all_of_them(asked: Asked) -> Found | None:
-    """argo: policies name no single one."""
+    """argo: RBAC policies do not name single certificates or keys."""
     return Found(None, "")
 
 
@@ -79,51 +80,51 @@ async def created_keys(asked: Asked) -> Json:
 
 async def deleted_key(asked: Asked) -> Json:
     if not (wanted := asked.query.text("keyID")):
-        raise UserError("is missing; say which key", where="keyID")
+        raise UserError("is required; pass the id of the key", where="keyID")
     await gpg_keys.remove(desk_of(asked), wanted)
     return Json({})
 
 
 CHOICE: Final = (
-    Parameter("hostNamePattern", "Only those of hosts that fit this glob."),
+    Parameter("hostNamePattern", "Only entries whose host matches this glob."),
     Parameter("certType", "ssh or https."),
-    Parameter("certSubType", "The algorithm of the key."),
+    Parameter("certSubType", "Algorithm of the key."),
 )
-UPSERT: Final = Parameter("upsert", "Take the place of what is there.", "boolean")
-KEY_ID: Final = Parameter("keyID", "The key that is meant.")
+UPSERT: Final = Parameter("upsert", "Replace existing entries.", "boolean")
+KEY_ID: Final = Parameter("keyID", "Id of the key.")
 ROUTES = (
     Route(
-        "GET", "/api/v1/certificates", May("certificates", "get", all_of_them), listed, "List certificates of hosts.",
+        "GET", "/api/v1/certificates", May("certificates", "get", all_of_them), listed, "List host certificates.",
         query=(*CHOICE, *ARGO_PAGING), gives=CERTIFICATES, tag="certificates",
         operation="CertificateService_ListCertificates",
     ),
     Route(
         "POST", "/api/v1/certificates", May("certificates", "create", all_of_them), created,
-        "Believe hosts that show these.", query=(UPSERT,), takes=CERTIFICATES, gives=CERTIFICATES, tag="certificates",
+        "Add host certificates.", query=(UPSERT,), takes=CERTIFICATES, gives=CERTIFICATES, tag="certificates",
         operation="CertificateService_CreateCertificate",
     ),
     Route(
         "DELETE", "/api/v1/certificates", May("certificates", "delete", all_of_them), deleted,
-        "Believe these no more.", query=CHOICE, gives=CERTIFICATES, tag="certificates",
+        "Remove host certificates.", query=CHOICE, gives=CERTIFICATES, tag="certificates",
         operation="CertificateService_DeleteCertificate",
     ),
     Route(
-        "GET", "/api/v1/gpgkeys", May("gpgkeys", "get", all_of_them), keys, "List keys that sign commits.",
+        "GET", "/api/v1/gpgkeys", May("gpgkeys", "get", all_of_them), keys, "List GPG public keys.",
         query=(KEY_ID, *ARGO_PAGING), gives=KEYS, tag="gpgkeys", operation="GPGKeyService_List",
     ),
     Route(
-        "POST", "/api/v1/gpgkeys", May("gpgkeys", "create", all_of_them), created_keys, "Add keys that sign commits.",
+        "POST", "/api/v1/gpgkeys", May("gpgkeys", "create", all_of_them), created_keys, "Add GPG public keys.",
         query=(UPSERT,), takes=schema.fields("keyData", keyData=schema.TEXT),
         gives=schema.fields(created=KEYS, skipped=schema.many(schema.TEXT)), tag="gpgkeys",
         operation="GPGKeyService_Create",
     ),
     Route(
-        "DELETE", "/api/v1/gpgkeys", May("gpgkeys", "delete", all_of_them), deleted_key, "Remove a key.",
-        query=(Parameter("keyID", "The key that is meant.", is_required=True),), gives=schema.NOTHING, tag="gpgkeys",
+        "DELETE", "/api/v1/gpgkeys", May("gpgkeys", "delete", all_of_them), deleted_key, "Remove a GPG public key.",
+        query=(Parameter("keyID", "Id of the key.", is_required=True),), gives=schema.NOTHING, tag="gpgkeys",
         operation="GPGKeyService_Delete",
     ),
     Route(
-        "GET", "/api/v1/gpgkeys/{keyID}", May("gpgkeys", "get", one_key), got_key, "Read a key.",
+        "GET", "/api/v1/gpgkeys/{keyID}", May("gpgkeys", "get", one_key), got_key, "Get a GPG public key.",
         gives=KEY, tag="gpgkeys", operation="GPGKeyService_Get",
     ),
 )  # fmt: skip

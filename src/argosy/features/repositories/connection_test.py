@@ -1,7 +1,7 @@
-"""Whether a repository can be read, by really asking its host.
+"""Connection tests of repositories: list the refs from the Git host.
 
-In: an address, the rules in force, perhaps credentials that are not stored yet. Out: a connectionState, refs. Never:
-waits longer than its limit; keeps anything; says a secret.
+In: an address, the repository settings, optionally credentials that are not stored yet. Out: a connectionState, refs.
+Never: exceeds its timeout; stores anything; returns a secret.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ SECONDS: Final = 10.0
 AT_ONCE: Final = 8
 MOST_KNOWN: Final = 1000
 Key = tuple[str, str, str]
-GOOD, BAD = "Successful", "Failed"  # argo: its words
-ONLY_GIT: Final = "argosy reads charts from Git, and no chart repositories; keep the chart in Git"
+GOOD, BAD = "Successful", "Failed"  # argo: its values
+ONLY_GIT: Final = "argosy does not support Helm chart repositories; keep the chart in Git"
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class State:
 
 
 async def refs_of(url: str, project: str, repositories: Repositories, given: Credential | None = None) -> Refs:
-    """Asked now; with the credential that is given, else with those in force. Raises SourceError."""
+    """List the refs from the host, with the given credential or the configured ones. Raises SourceError."""
     place = repositories.settings.locate(asked := parse_url(url))
     credential = given
     if place.scheme == "file":
@@ -52,13 +52,13 @@ async def refs_of(url: str, project: str, repositories: Repositories, given: Cre
             async with asyncio.timeout(SECONDS):
                 return await remote.refs(scratch)
         except TimeoutError:
-            raise UserError(f"no answer in {SECONDS:g} s; check the address and the host", where=str(asked)) from None
+            raise UserError(f"timeout after {SECONDS:g} s; check the address and the host", where=str(asked)) from None
 
 
 async def state_of(
     values: Mapping[str, str], repositories: Repositories, secrets: Sequence[Mapping[str, Any]] = ()
 ) -> State:
-    """`values` are those of its Secret; `secrets` are credentials to try instead of those in force."""
+    """Test the connection. `values` are those of the Secret; `secrets` replace the configured credentials."""
     if values.get("type", "git") not in ("", "git") or values.get("enableOCI") == "true":
         return State("Unknown", ONLY_GIT, now())
     given = read_credentials(secrets)  # type: ignore[arg-type]
@@ -73,7 +73,7 @@ async def state_of(
 
 
 class States:
-    """Of many repositories, some at a time; what was asked a moment ago is not asked again."""
+    """Cached connection states of repositories, with a limit on concurrent tests."""
 
     def __init__(self, seconds: float = 60.0) -> None:
         self._seconds = seconds
@@ -90,7 +90,7 @@ class States:
         is_forced: bool = False,
         patience: float = SECONDS,
     ) -> State:
-        """`mark` changes with what is declared of it. Who has no patience is told that it is being asked."""
+        """Get the state; Unknown if the test takes longer than `patience`. `mark` is the version of the Secret."""
         key = (values.get("url", ""), values.get("project", ""), mark)
         clock = asyncio.get_running_loop().time
         known = self._known.get(key)
@@ -100,7 +100,7 @@ class States:
             self._asking[key] = asyncio.create_task(self._ask(key, values, repositories))
         task = self._asking[key]
         await asyncio.wait({task}, timeout=patience)
-        return task.result() if task.done() else State("Unknown", "its host is being asked; ask again in a moment")
+        return task.result() if task.done() else State("Unknown", "connection test in progress; try again in a moment")
 
     async def _ask(self, key: Key, values: Mapping[str, str], repositories: Repositories) -> State:
         try:

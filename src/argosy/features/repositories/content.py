@@ -1,6 +1,6 @@
-"""What is in a repository: folders that can be delivered, and what a tool knows of one.
+"""Content of a repository: Kustomize and Helm folders, and the parameters of a source.
 
-In: a tree, a folder. Out: paths and tools; parameters that can be set. Never: runs a tool; reads outside of the tree.
+In: a tree, a folder. Out: paths and tools; parameters that can be set. Never: runs a tool; reads outside the tree.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class FoundApp(NamedTuple):
 
 
 def apps_in(tree: Tree) -> list[FoundApp]:
-    """Folders that are for a tool; plain ones would be all of them. argo: the same."""
+    """Folders with a kustomization or a chart. argo: folders of plain manifests are not listed."""
     return sorted(_apps(tree))
 
 
@@ -37,7 +37,7 @@ def _apps(tree: Tree) -> Iterator[FoundApp]:
         folder = todo.pop()
         seen += 1
         if seen > MOST_FOLDERS:
-            raise LimitError(f"it has more than {MOST_FOLDERS} folders; name the path of what you look for")
+            raise LimitError(f"the repository has more than {MOST_FOLDERS} folders; enter the path of the application")
         entries = tree.listing(folder)
         names = {each.name for each in entries if each.kind == "file"}
         if names & set(NAMES):
@@ -50,7 +50,7 @@ def _apps(tree: Tree) -> Iterator[FoundApp]:
 
 
 def details(tree: Tree, given: dict[str, Any], settings: BuildSettings) -> dict[str, Any]:
-    """argo: of a source's folder. Raises UserError."""
+    """argo: tool and parameters of a source's folder. Raises UserError."""
     source = read_source(given)
     folder = source_folder(tree, source.path)
     tool = detect(tree, folder, source, settings)
@@ -62,7 +62,7 @@ def details(tree: Tree, given: dict[str, Any], settings: BuildSettings) -> dict[
 
 
 def _images(tree: Tree, folder: str) -> list[str]:
-    """As its kustomization sets them."""
+    """Images that the kustomization sets."""
     lead = f"{folder}/" if folder else ""
     names = {each.name for each in tree.listing(folder)}
     file = next((name for name in NAMES if name in names), "")
@@ -94,13 +94,13 @@ def _chart(tree: Tree, folder: str) -> dict[str, Any]:
 
 
 def _flat(path: str, value: Any) -> list[tuple[str, str]]:
-    """argo: each leaf by its path, as `--set` takes it."""
+    """argo: every leaf value by its path, in the syntax of `--set`."""
     found: list[tuple[str, str]] = []
     todo = [(path, value)]
     while todo:
         name, each = todo.pop()
         if len(found) + len(todo) > MOST_PARAMETERS:
-            raise UserError(f"it has more than {MOST_PARAMETERS} values; read values.yaml itself")
+            raise UserError(f"values.yaml has more than {MOST_PARAMETERS} values; read the file instead")
         if isinstance(each, dict):
             todo += [(f"{name}.{key}" if name else str(key), inner) for key, inner in each.items()]
         elif isinstance(each, list):

@@ -1,6 +1,6 @@
-"""What is in a repository: branches and tags, folders that can be delivered, what a tool knows of one.
+"""Argo CD API routes for the content of a repository: refs, application folders, source parameters.
 
-In: a request. Out: the answers in Argo CD's shapes. Never: a clone for somebody who could not deliver from it.
+In: a request. Out: responses in Argo CD's shapes. Never: clones for a caller who could not deploy from the repository.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from argosy.web.responses import Json
 from argosy.web.route import Found, May, Parameter, Route
 
 TAG: Final = "repositories"
-ONLY_GIT: Final = "argosy reads charts and manifests from Git, and from no chart repository or registry"
+ONLY_GIT: Final = "argosy reads charts and manifests only from Git, not from Helm repositories or OCI registries"
 
 
 async def readable(asked: Asked) -> Found | None:
-    """One that is declared; or one that an Application which the caller may see is delivered from."""
+    """Find a declared repository, or one that is a source of an Application that the caller may see."""
     url, project = asked.values["repo"], asked.query.text("appProject")
     found = await service.find(desk_of(asked), REPOSITORIES, url, project)
     if found is not None:
         return Found({"url": found.text("url"), "project": found.text("project")}, service.thing_of(found))
-    # A project that is named lends its credentials: they are for those who may see its repositories.
+    # With appProject, the project's credentials are used: only callers who may see its repositories may do that.
     thing = f"{project}/{url}" if project else url
     if _is_used(asked, url) or asked.may("repositories", "create", thing):
         return Found({"url": url, "project": project}, thing)
@@ -71,9 +71,9 @@ async def app_details(asked: Asked) -> Json:
     sent = await asked.mapping()
     source = sent.get("source")
     if not isinstance(source, dict) or not isinstance(source.get("targetRevision") or "", str):
-        raise UserError("is missing or no source; send one", where="source")
+        raise UserError("is missing or not a source object", where="source")
     if not is_same_repository(str(source.get("repoURL") or ""), asked.values["repo"]):
-        raise UserError("repoURL is another repository than the address names; send the same", where="source")
+        raise UserError("repoURL differs from the repository in the path; send the same", where="source")
     _may_deliver(asked, _text(sent, "appProject"), _text(sent, "appName"))
     checkout = await _checkout(asked, source.get("targetRevision") or "")
     return Json(await asyncio.to_thread(details, checkout.tree, source, asked.site.lookout.rules.build))
@@ -82,12 +82,12 @@ async def app_details(asked: Asked) -> Json:
 def _text(sent: dict[str, Any], name: str) -> str:
     found = sent.get(name) or ""
     if not isinstance(found, str):
-        raise UserError("must be a text; correct it", where=name)
+        raise UserError("must be a string", where=name)
     return found
 
 
 def _may_deliver(asked: Asked, project: str, name: str) -> None:
-    """argo: a clone is made for nobody but those who may create or change such an Application."""
+    """argo: raise Refused unless the caller may create or update such an Application."""
     thing = f"{project or 'default'}/{name or '*'}"
     if not (asked.may("applications", "create", thing) or asked.may("applications", "update", thing)):
         raise Refused
@@ -105,43 +105,43 @@ async def _checkout(asked: Asked, ref: str) -> Checkout:
 
 
 async def charts(asked: Asked) -> Json:
-    return not_built(ONLY_GIT, "see the charts that are in Git: /api/v1/repositories/{repo}/apps")
+    return not_built(ONLY_GIT, "list the charts in Git: /api/v1/repositories/{repo}/apps")
 
 
 _PATH: Final = "/api/v1/repositories/{repo}"
 READ: Final = May("repositories", "get", readable)
 OF_APP: Final = (
-    Parameter("revision", "A branch, tag or commit; the newest of the default branch where it is not given."),
-    Parameter("appName", "The Application that it is for."),
-    Parameter("appProject", "The project of that Application."),
+    Parameter("revision", "Branch, tag or commit (default: head of the default branch)."),
+    Parameter("appName", "Name of the Application."),
+    Parameter("appProject", "Project of the Application."),
 )
 ROUTES = (
     Route(
-        "GET", f"{_PATH}/refs", READ, refs, "Branches and tags of a repository, asked of its host.",
-        query=(Parameter("appProject", "The project whose own it is."),),
+        "GET", f"{_PATH}/refs", READ, refs, "List branches and tags of a repository, from its host.",
+        query=(Parameter("appProject", "The project that the repository is scoped to."),),
         gives=schema.fields(branches=schema.many(schema.TEXT), tags=schema.many(schema.TEXT)),
         tag=TAG, operation="RepositoryService_ListRefs",
     ),
     Route(
         "GET", f"{_PATH}/apps", READ, apps,
-        "Folders that Kustomize or Helm can render. Needs the right to create or update such an Application.",
+        "List Kustomize and Helm folders. Needs the permission to create or update such an Application.",
         query=OF_APP, gives=schema.fields(items=schema.many(schema.fields(path=schema.TEXT, type=schema.TEXT))),
         tag=TAG, operation="RepositoryService_ListApps",
     ),
     Route(
         "POST", f"{_PATH}/appdetails", READ, app_details,
-        "What can be set for a source. Needs the right to create or update such an Application.",
-        query=(Parameter("appProject", "The project whose own the repository is."),),
+        "Get the parameters of a source. Needs the permission to create or update such an Application.",
+        query=(Parameter("appProject", "The project that the repository is scoped to."),),
         takes=schema.fields("source", source=schema.SOURCE, appName=schema.TEXT, appProject=schema.TEXT),
         gives=schema.fields("type", type=schema.TEXT, helm=schema.ANY, kustomize=schema.ANY, directory=schema.ANY),
         tag=TAG, operation="RepositoryService_GetAppDetails",
     ),
     Route(
-        "GET", f"{_PATH}/helmcharts", READ, charts, "Not built: charts are read from Git.",
+        "GET", f"{_PATH}/helmcharts", READ, charts, "Not implemented: argosy reads charts from Git.",
         tag=TAG, operation="RepositoryService_GetHelmCharts",
     ),
     Route(
-        "GET", f"{_PATH}/oci-tags", READ, charts, "Not built: charts are read from Git.",
+        "GET", f"{_PATH}/oci-tags", READ, charts, "Not implemented: argosy reads charts from Git.",
         tag=TAG, operation="RepositoryService_ListOCITags",
     ),
 )  # fmt: skip

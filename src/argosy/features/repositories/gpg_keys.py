@@ -1,7 +1,7 @@
-"""Public keys that signatures of commits are checked by, in Argo CD's ConfigMap.
+"""GPG public keys for commit verification, in Argo CD's ConfigMap.
 
-In: a desk, armoured keys. Out: what there is. Never: a key that cannot be read; trust in a key by itself: a project
-names those that count.
+In: an ApplicationService, armoured keys. Out: the stored keys. Never: stores an unreadable key; makes a key trusted:
+projects list the keys that they require.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from argosy.gitops.application_client.client import Desk
 from argosy.gitops.application_client.declared_objects import change_map, map_data
 from argosy.gitops.reconciler.settings_watch import GPG_KEYS
 
-TRUST: Final = "unknown"  # argo: of each key that it did not set itself
+TRUST: Final = "unknown"  # argo: trust level of imported keys
 
 
 async def keys(desk: Desk) -> dict[str, PublicKey]:
-    """Those that can be read."""
+    """Stored keys by id; unreadable entries are skipped."""
     found = {}
     for name, text in sorted((await map_data(desk, GPG_KEYS)).items()):
         try:
@@ -29,7 +29,7 @@ async def keys(desk: Desk) -> dict[str, PublicKey]:
 
 
 async def add(desk: Desk, text: str, *, replaces: bool) -> tuple[list[PublicKey], list[str]]:
-    """Those that are new, and ids of those that were there."""
+    """Add the keys. Returns the new keys, and the ids of keys that existed already."""
     given = {each.id: each for each in read_keys(text)}
     there = await map_data(desk, GPG_KEYS)
     new = {name: each for name, each in given.items() if replaces or name not in there}
@@ -40,8 +40,8 @@ async def add(desk: Desk, text: str, *, replaces: bool) -> tuple[list[PublicKey]
 
 async def remove(desk: Desk, key: str) -> None:
     if key not in await map_data(desk, GPG_KEYS):
-        named = repr(key) if len(key) <= 40 else "of that id"
-        raise UserError(f"there is no key {named}; see which there are: GET /api/v1/gpgkeys")
+        named = repr(key) if len(key) <= 40 else "with that id"
+        raise UserError(f"key {named} not found; list them: GET /api/v1/gpgkeys")
     await change_map(desk, GPG_KEYS, lambda data: {name: text for name, text in data.items() if name != key})
 
 

@@ -1,6 +1,6 @@
-"""`/settings/repositories`: where manifests come from, and whether they can be reached; added and removed.
+"""`/settings/repositories`: list, add and remove repositories.
 
-In: a request. Out: repositories that the caller may see. Never: a credential: its fields are written, and never read.
+In: a request. Out: repositories that the caller may see. Never: shows a credential.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ async def to_come(asked: Asked) -> Found | None:
 
 
 async def added(asked: Asked) -> Page | Redirect:
-    """argo: one that cannot be reached is not taken."""
+    """argo: reject a repository that cannot be reached."""
     found = asked.subject
     data = {key: base64.b64encode(text.encode()).decode() for key, text in found.items()}
     secret = {"metadata": {"name": "new", "labels": {SECRET_TYPE: "repository"}}, "data": data}
@@ -101,5 +101,5 @@ async def removed(asked: Asked) -> Redirect:
 ROUTES = (
     Route("GET", HERE, Filtered("repositories", "get"), page, "Repositories, as a page."),
     Route("POST", HERE, May("repositories", "create", to_come), added, "Add a repository."),
-    Route("POST", f"{HERE}/remove", May("repositories", "delete", there), removed, "Forget a repository."),
+    Route("POST", f"{HERE}/remove", May("repositories", "delete", there), removed, "Remove a repository."),
 )

@@ -1,7 +1,7 @@
-"""Repositories and templates of credentials that an installation knows.
+"""Repository and credential template Secrets: list, find, add, update, remove.
 
-In: a desk, what a client sent. Out: what may be told of each. Never: a secret of one; keeps a secret for another
-address than the one that it was given for.
+In: an ApplicationService, request bodies. Out: documents without secrets. Never: returns a secret; keeps a secret when
+the address or proxy changes.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ WEAKENING: Final = ("insecure", "insecureIgnoreHostKey", "insecureOCIForceHttp")
 
 @dataclass(frozen=True)
 class Shelf:
-    """argo: one type of Secret, and how its address is called by the API."""
+    """argo: one type of repository Secret, and the API name of its address field."""
 
     type: str
-    prefix: str  # of its names
+    prefix: str  # of Secret names
     address: str
     word: str
     fields: tuple[Field, ...]
@@ -82,7 +82,7 @@ async def all_on(desk: Desk, shelf: Shelf) -> list[Declared]:
 
 
 async def find(desk: Desk, shelf: Shelf, url: str, project: str = "") -> Declared | None:
-    """By its address, however it is written; of a project's own and a common one, the asked project's."""
+    """Find by normalized URL: the project's own one if a project is given, else a global one before a scoped one."""
     same = [each for each in await all_on(desk, shelf) if is_same_repository(each.text("url"), url)]
     if project:
         return next((each for each in same if each.text("project") == project), None)
@@ -90,7 +90,7 @@ async def find(desk: Desk, shelf: Shelf, url: str, project: str = "") -> Declare
 
 
 def thing_of(declared: Declared) -> str:
-    """argo: how policies call it."""
+    """argo: object name in RBAC policies."""
     project, url = declared.text("project"), declared.text("url")
     return f"{project}/{url}" if project else url
 
@@ -117,19 +117,19 @@ def read_values(given: Mapping[str, Any], shelf: Shelf) -> dict[str, str]:
     values = values_of(given, shelf.fields, shelf.word)
     url = values.get("url", "")
     if not url:
-        raise UserError(f"{shelf.address} is not given; write the address of the repository", where=shelf.word)
+        raise UserError(f"{shelf.address} is required; send the URL of the repository", where=shelf.word)
     if values.get("type", "git") not in ("git", "helm", "oci"):
-        raise UserError("type is none that there is; write git, helm or oci", where=shelf.word)
+        raise UserError("invalid type; use git, helm or oci", where=shelf.word)
     if values.get("enableOCI") == "true" or values.get("type") == "oci":
         if not _OCI.fullmatch(url):
-            raise UserError(f"{shelf.address} is no address of a registry; write HOST/PATH", where=shelf.word)
+            raise UserError(f"{shelf.address} is not a registry address; use HOST/PATH", where=shelf.word)
     else:
-        parse_url(url)  # refuses what holds a password, and does not repeat it
+        parse_url(url)  # rejects a URL with a password, without repeating it
     return values
 
 
 async def add(desk: Desk, shelf: Shelf, values: Mapping[str, str], *, replaces: bool) -> Declared:
-    """argo: one that is there must be the same, unless it is to be replaced."""
+    """argo: an existing one must be equal, unless `replaces`."""
     project = values.get("project", "")
     before = await find(desk, shelf, values["url"], project)
     if before is not None and before.text("project") == project:
@@ -141,7 +141,9 @@ async def add(desk: Desk, shelf: Shelf, values: Mapping[str, str], *, replaces: 
     try:
         return await declare(desk, shelf.type, secret_name(shelf.prefix, values["url"], project), values)
     except Conflict:
-        raise UserError(f"a Secret of the name for this {shelf.word} is there; delete or relabel it first") from None
+        raise UserError(
+            f"the Secret name for this {shelf.word} is taken by another Secret; delete or relabel it first"
+        ) from None
 
 
 async def change(desk: Desk, before: Declared, values: Mapping[str, str]) -> Declared:
@@ -149,7 +151,7 @@ async def change(desk: Desk, before: Declared, values: Mapping[str, str]) -> Dec
 
 
 def kept(before: Declared, values: Mapping[str, str]) -> dict[str, str]:
-    """With the secrets that it had, unless others are given, or they would go elsewhere than they were given for."""
+    """Add the stored secrets, unless new ones are given, the target changes, or host verification gets weaker."""
     if any(key in values for key in SECRET_KEYS):
         return dict(values)
     is_elsewhere = any(before.text(key) != values.get(key, "").strip() for key in ("url", "proxy"))

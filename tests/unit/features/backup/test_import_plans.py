@@ -37,9 +37,9 @@ def test_a_file_that_was_cut_anywhere_is_refused() -> None:
     lines = whole.splitlines(keepends=True)
     cuts = {len(whole) - 2, *(len(b"".join(lines[:count])) for count in range(1, len(lines)))}
     for cut in cuts:
-        with pytest.raises(UserError, match="it is not whole"):
+        with pytest.raises(UserError, match="the file is truncated"):
             read_stream(whole[:cut], "a.yaml")
-    with pytest.raises(UserError, match="it is not whole"):
+    with pytest.raises(UserError, match="the file is truncated"):
         read_stream(b"".join(lines[3:]), "a.yaml")
     assert len(read_stream(b"".join(lines[1:-1]), "a.yaml")) == 2  # as argocd writes it
 
@@ -119,7 +119,7 @@ def test_every_field_that_changes_is_told_but_no_value_of_a_secret() -> None:
         "spec.source.repoURL: https://git.example.com/old → https://git.example.com/shop",
         "spec.source.path: app is removed",
         "spec.syncPolicy.automated: {} is added",
-        "status.history: 1 entry is added",
+        "status.history: 1 entry added",
     )
     metadata = {"name": "argocd-secret", "namespace": "argocd"}
     before = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"a": "b2xk", "gone": "Z29uZQ=="}}

@@ -65,7 +65,7 @@ def test_a_later_run_that_failed_leaves_the_earlier_file_served_and_is_told() ->
     found = trace(service(), [publish], [pod("2026-01-01T00:00:02Z")])
     assert found.is_current
     [trouble] = found.troubles
-    assert trouble.startswith("publish: its last run failed (Cell execution failed: AssertionError)")
+    assert trouble.startswith("publish: the last run failed (Cell execution failed: AssertionError)")
 
 
 def test_a_part_of_a_volume_is_the_place_that_it_is_in_the_whole() -> None:
@@ -78,13 +78,13 @@ def test_a_folder_whose_name_begins_the_same_is_another_one() -> None:
     publish = job("publish", ("2026-01-01T00:00:02Z", "/mnt/models/fraud-2/model.py", NEW))
     found = trace(service(), [publish], [])
     assert found.runs == ()
-    assert found.troubles == ("no run of a notebook in this namespace is known to have left a file in pvc://models/fraud",)
+    assert found.troubles == ("no notebook run in this namespace wrote a file to pvc://models/fraud",)
 
 
 def test_a_model_on_no_volume_has_no_notebook() -> None:
     uri = "oci://example.com/model:1"
     assert trace(service(uri), [], []).troubles == (
-        f"{uri} is on no volume: what notebooks leave is not looked for there",
+        f"{uri} is not on a volume, so it cannot be traced to a notebook run",
     )
 
 

@@ -28,13 +28,13 @@ async def test_a_deployment_rolls_out_anew(cluster: EmbeddedCluster) -> None:
     spec = {"selector": {"matchLabels": LABELS}, "template": template}
     await cluster.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
     said = await ModelDesk(cluster, "here").restart(service("RawDeployment"))
-    assert said == "deployment churn-predictor in default is rolling out anew"
+    assert said == "deployment churn-predictor in default restarted"
     found = await cluster.get(ResourceKey("apps", "Deployment", "default", "churn-predictor"))
     assert found is not None and RESTARTED in found["spec"]["template"]["metadata"]["annotations"]
 
 
 async def test_a_model_without_a_deployment_says_where_to_look(cluster: EmbeddedCluster) -> None:
-    with pytest.raises(UserError, match="churn has no Deployment churn-predictor; see why: argosy model get churn"):
+    with pytest.raises(UserError, match="churn has no Deployment churn-predictor; see: argosy model get churn"):
         await ModelDesk(cluster, "here").restart(service("RawDeployment"))
 
 
@@ -43,6 +43,6 @@ async def test_where_revisions_are_kept_its_own_pods_are_deleted(cluster: Embedd
         metadata = {"name": name, "namespace": "default", "labels": labels}
         await cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": CONTAINERS})
     said = await ModelDesk(cluster, "here").restart(service("Serverless"))
-    assert said == "1 Pods of churn in default are being replaced"
+    assert said == "deleted 1 Pods of churn in default; new ones are starting"
     assert await cluster.get(ResourceKey("", "Pod", "default", "ours")) is None
     assert await cluster.get(ResourceKey("", "Pod", "default", "other")) is not None

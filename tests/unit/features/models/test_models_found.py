@@ -33,7 +33,11 @@ class Shelf:
 @pytest.mark.parametrize(
     ("name", "namespace", "said"),
     [
-        ("prod-chat", "", "there is no model prod-chat yet: production brings it; argosy app sync production"),
+        (
+            "prod-chat",
+            "",
+            "model prod-chat does not exist yet; Application production has it in Git: argosy app sync production",
+        ),
         ("prod-chat", "dev", "model prod-chat not found in namespace dev; did you mean dev-chat?"),
         ("dev-chat", "other", "model dev-chat not found in namespace other; list them: argosy model list"),
         ("dev-chatt", "", "model dev-chatt not found; did you mean dev-chat?"),

@@ -75,7 +75,7 @@ def test_secrets_that_are_given_take_the_place_of_all_that_were_there() -> None:
 @pytest.mark.parametrize(
     ("given", "word"),
     [
-        ({}, "repo is not given"),
+        ({}, "repo is required"),
         ({"repo": 5}, "must be a string"),
         ({"repo": URL, "insecure": "yes"}, "true or false"),
         ({"repo": URL, "type": "svn"}, "git, helm or oci"),

@@ -135,7 +135,7 @@ async def test_an_import_with_prune_keeps_an_object_that_was_created_again(busy:
     wanted = new_project("kept", "argocd", {})
     changes = await plan_import(busy, [wanted], Wish(Scope("argocd", has_secrets=True), prunes=True))
     busy.victim = key_of(pruned)
-    with pytest.raises(UserError, match=f"{pruned['kind']} .* was changed meanwhile"):
+    with pytest.raises(UserError, match=f"{pruned['kind']} .* was changed in the meantime"):
         await carry_out(busy, changes, lambda change: None)
     await busy.assert_new_object_is_kept()
     changes = await plan_import(busy, [wanted], Wish(Scope("argocd", has_secrets=True), prunes=True))
@@ -148,7 +148,7 @@ async def test_an_import_with_prune_keeps_an_object_that_was_created_again(busy:
 async def test_rights_that_were_given_again_are_not_taken_away(busy: BusyCluster, victim: ResourceKey) -> None:
     await make_manager(busy, SYSTEM, WHOLE, lambda _: None)
     busy.victim = victim
-    with pytest.raises(UserError, match=f"{victim.kind} {victim.name} was created again meanwhile"):
+    with pytest.raises(UserError, match=f"{victim.kind} {victim.name} was recreated in the meantime"):
         await take_away(busy, [BINDING_KEY], lambda _: None)
     await busy.assert_new_object_is_kept()
 
@@ -168,7 +168,7 @@ async def test_a_secret_that_was_created_again_is_not_revoked(busy: BusyCluster)
     assert await revoke(busy, token), "an object that is gone counts as revoked"
 
 
-KEPT = "was created again meanwhile; the new one is kept"
+KEPT = "was recreated in the meantime and is kept"
 
 
 @pytest.mark.parametrize("victim", [ROLE_KEY, BINDING_KEY, ACCOUNT_KEY, TOKEN_KEY])

@@ -60,7 +60,7 @@ async def test_what_was_given_before_is_taken_away(there: EmbeddedCluster) -> No
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"metadata": {"labels": None}}, "argosy did not make it"),
+        ({"metadata": {"labels": None}}, "argosy did not create it"),
         ({"subjects": [{"kind": "ServiceAccount", "name": name, "namespace": SYSTEM} for name in (MANAGER, "other")]},
          "it has other subjects"),
         (None, "the account has other tokens: theirs"),

@@ -116,7 +116,7 @@ async def test_a_rotation_says_that_the_secret_of_the_old_token_was_created_agai
     assert "old" in await scene.tokens() and await scene.is_let_in()
     (sentence,) = scene.told
     assert sentence == (
-        'argosy: Secret old in namespace "kube-system" was created again meanwhile; the new one is kept'
+        'argosy: Secret old in namespace "kube-system" was recreated in the meantime and is kept'
     )
 
 
