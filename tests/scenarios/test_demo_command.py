@@ -86,7 +86,7 @@ def test_it_says_what_to_type_and_where_things_are(shown: Demo) -> None:
 @pytest.mark.tier("all")
 def test_a_demo_is_not_stopped_as_a_sandbox(shown: Demo) -> None:
     told = shown.argosy_said("sandbox", "stop", code=2)
-    assert "a demo runs there, and no sandbox" in told and "argosy demo stop" in told
+    assert "a demo is running there, not a sandbox" in told and "argosy demo stop" in told
     assert shown.argosy("demo", "status")
 
 
@@ -183,9 +183,9 @@ def test_an_accident_shows_and_can_be_undone(shown: Demo, story: str) -> None:
     assert "argosy demo fix" in shown.argosy("demo", "break", story)
     shown.until(lambda: shown.words(app) == (sync, health))
     shown.argosy("demo", "break", story, code=2)
-    assert shown.argosy("demo", "fix") != "nothing is broken\n"
+    assert shown.argosy("demo", "fix") != "no failure drill is active\n"
     shown.until(lambda: shown.words(app) == ("Synced", "Healthy"))
-    assert shown.argosy("demo", "fix") == "nothing is broken\n"
+    assert shown.argosy("demo", "fix") == "no failure drill is active\n"
 
 
 @pytest.mark.tier("all")
@@ -207,20 +207,20 @@ def test_the_logs_that_the_health_guide_names_tell_of_a_broken_script_and_of_the
 
 @pytest.mark.tier("all")
 def test_an_accident_that_was_undone_without_fix_is_no_accident_any_more(shown: Demo, work: Path) -> None:
-    assert "accidents" not in shown.argosy("demo", "status")
+    assert "failure drills" not in shown.argosy("demo", "status")
     shown.argosy("demo", "break", "image")
     shown.argosy("demo", "break", "drift")
-    assert "accidents  image, drift (undo them with: argosy demo fix)\n" in shown.argosy("demo", "status")
+    assert "failure drills  image, drift (undo them with: argosy demo fix)\n" in shown.argosy("demo", "status")
     assert "kubectl-edit" in shown.argosy("app", "diff", "llmops-staging", code=1)
     shown.git("-C", str(work), "pull", "-q", "--rebase")
     shown.git("-C", str(work), "revert", "--no-edit", "HEAD")
     shown.git("-C", str(work), "push", "-q")
     shown.argosy("app", "sync", "llmops-staging")
-    assert "accidents" not in shown.argosy("demo", "status")
+    assert "failure drills" not in shown.argosy("demo", "status")
     for story in ("image", "drift"):
         shown.argosy("demo", "break", story)
     assert shown.argosy("demo", "fix").count("\n") == 2
-    assert shown.argosy("demo", "fix") == "nothing is broken\n"
+    assert shown.argosy("demo", "fix") == "no failure drill is active\n"
 
 
 @pytest.mark.tier("all")

@@ -173,7 +173,7 @@ def test_cells_are_told_as_they_end_and_a_job_that_is_deleted_leaves_nothing(ser
     assert status["phase"] == "ValidationRunning"
     assert status["results"][-1]["output"] == "begun\n"
     said = kubectl(server.kubeconfig, "logs", f"deployment/{OPERATOR}", "-n", SYSTEM).out
-    assert ("Add-ons work on" in said, complaints(said)) == (True, [])
+    assert ("Running add-ons on" in said, complaints(said)) == (True, [])
     uid = stored(server, "pod", "long-validation")["metadata"]["uid"]
     done = kubectl(server.kubeconfig, "delete", "pod", "-l", "control-plane=controller-manager", "-n", SYSTEM)
     assert done.code == 0, done.err

@@ -115,7 +115,7 @@ def test_the_operators_log_is_where_the_health_guide_looks_for_it(openshift: San
 
 def test_a_log_of_a_pod_that_stands_for_nothing_is_refused_with_a_sentence(openshift: Sandbox) -> None:
     done = run(openshift, *GITOPS, "logs", "deployment/openshift-gitops-redis")
-    assert done.code == 1 and "nothing runs such Pods" in done.err
+    assert done.code == 1 and "nothing runs Pods" in done.err
 
 
 @pytest.mark.tier("all")

@@ -113,7 +113,7 @@ async def test_a_port_that_is_taken_is_told_and_another_one_found(
         monkeypatch.setattr("argosy.features.serve.process.USUAL_PORT", taken)
         async with await open_page(plane, tmp_path / "two", port=None) as second:
             assert (second.instead_of, urlsplit(second.url).port != taken) == (taken, True)
-        with pytest.raises(UserError, match="cannot be used"):
+        with pytest.raises(UserError, match="cannot load the certificate"):
             async with await open_page(plane, tmp_path / "three", port=taken):
                 pass
 
@@ -173,7 +173,7 @@ async def test_a_renewed_certificate_is_served_without_a_restart(
         port = urlsplit(found.url).port
         assert port and await shown(port) == first
         bring("half", has_key=False)  # it does not fit the key that is there
-        await wait_until_async(lambda: "has changed and cannot be used" in caplog.text, "it is looked at")
+        await wait_until_async(lambda: "cannot load the changed TLS certificate" in caplog.text, "it is looked at")
         assert await shown(port) == first
         second = bring("two")
         async with asyncio.timeout(HANG_SECONDS):
@@ -199,7 +199,7 @@ async def test_once_its_watches_have_ended_every_probe_says_so(plane: Any, tmp_p
         await asyncio.wait({watching})
         for path in ("/healthz", "/livez", "/readyz"):
             code, _, told = await asked(f"http://127.0.0.1:{port}", path)
-            assert (code, told) == (503, b"the watches of the cluster have ended\n")
+            assert (code, told) == (503, b"the cluster watches have ended\n")
         assert (await asked(found.url, "/healthz"))[0] == 503
 
 

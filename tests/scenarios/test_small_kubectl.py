@@ -122,7 +122,7 @@ def test_oc_starts_a_build_and_its_tag_appears(cluster: Sandbox) -> None:
     assert "not found" in oc(cluster, "start-build", "other", "-n", "small").err
     for which in ("bc/model", "build/model-1"):
         assert oc(cluster, "logs", which, "-n", "small").out.startswith("build model-1 is Complete: "), which
-    assert oc(cluster, "tag", "a", "b").err.startswith("error: oc tag is not known: this oc is kubectl, with whoami")
+    assert oc(cluster, "tag", "a", "b").err.startswith("error: oc tag is not supported: argosy's oc is kubectl plus whoami")
 
 
 @pytest.mark.tier("all")
@@ -150,9 +150,9 @@ def test_oc_tells_who_asks_and_takes_secrets_apart(cluster: Sandbox, tmp_path: P
     assert (shown.out, shown.err) == ("sesame\n", "# admin.password\n")
     oc(cluster, "extract", "secret/door", "-n", "small", "--to", str(tmp_path))
     assert (tmp_path / "admin.password").read_text() == "sesame"
-    assert "nothing else to do" in oc(cluster, "login", "-u", "developer").out
+    assert "from the kubeconfig" in oc(cluster, "login", "-u", "developer").out
     server = oc(cluster, "whoami", "--show-server").out.strip()
-    assert "nothing else to do" in oc(cluster, "login", server, "-u", "developer").out
+    assert "from the kubeconfig" in oc(cluster, "login", server, "-u", "developer").out
     for words in ("login https://api.prod.example:6443 -u developer", "login --server=https://api.prod.example:6443"):
         refused = oc(cluster, *words.split())
         assert refused.code == 1 and "https://api.prod.example:6443 is not the server of the kubeconfig" in refused.err

@@ -129,7 +129,7 @@ def test_the_kubeconfig_is_printed_with_a_word_about_whose_it_is(
         )
     monkeypatch.delenv("KUBECONFIG")
     assert main(["sandbox", "kubeconfig", "--data-dir", str(folder.root)]) == 0
-    assert capsys.readouterr().err == f"target: the sandbox in {folder.root}, which does not run\n"
+    assert capsys.readouterr().err == f"target: the sandbox in {folder.root}, which is not running\n"
 
 
 def test_open_does_not_open_the_page_of_another_cluster(
@@ -147,8 +147,8 @@ def test_open_does_not_open_the_page_of_another_cluster(
         printed = capsys.readouterr()
         assert printed.out == ""
         assert printed.err == (
-            "argosy: KUBECONFIG leads to context prod (https://prod.example.com), and no page that runs here shows it\n"
-            "next: start one: argosy serve, or open that of another cluster: argosy open --port 9000\n"
+            "argosy: KUBECONFIG selects context prod (https://prod.example.com), and no web server is running for it\n"
+            "next: start one: argosy serve, or open the one of another cluster: argosy open --port 9000\n"
         )
         assert main(["open", "--no-browser", "--port", "9000"]) == 0
         served = "http://127.0.0.1:9001"

@@ -1,1 +1,1 @@
-"""`argosy controller`: the engine and the add-ons as a process."""
+"""`argosy controller`: the engine and add-ons."""

@@ -1,4 +1,4 @@
-"""`argosy controller`: the engine, add-ons, or both, on any cluster."""
+"""`argosy controller`: run the engine, add-ons, or both, on any cluster."""
 
 from __future__ import annotations
 
@@ -31,31 +31,31 @@ See also: docs/reference/cli.md
 def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "controller",
-        help="deliver the Applications of a cluster",
-        description="Keeps the Applications of a cluster as Git asks, until it is stopped. "
-        "Inside a Pod it works on the cluster around it.",
+        help="run the controller that syncs the Applications of a cluster",
+        description="Reconciles the Applications of a cluster with Git, until it is stopped. "
+        "Inside a Pod it uses the cluster of the Pod.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_target_flags(parser)
-    about = "where Applications are (default: where argosy is installed, or an ArgoCD resource is, else argocd)"
+    about = "namespace of Applications (default: where argosy or an ArgoCD resource is installed, else argocd)"
     parser.add_argument("-n", "--namespace", default="", metavar="NS", help=about)
-    parser.add_argument("--mirrors", type=Path, metavar="DIR", help="folder for what is fetched from Git")
-    parser.add_argument("--workers", type=int, default=8, metavar="N", help="applications at a time (default: 8)")
-    parser.add_argument("--renderers", type=int, default=2, metavar="N", help="processes that render (default: 2)")
-    about = "do not wait for the lead; only where no other engine works on the cluster"
+    parser.add_argument("--mirrors", type=Path, metavar="DIR", help="folder for Git mirrors")
+    parser.add_argument("--workers", type=int, default=8, metavar="N", help="concurrent reconciliations (default: 8)")
+    parser.add_argument("--renderers", type=int, default=2, metavar="N", help="render processes (default: 2)")
+    about = "disable leader election; only if no other engine works on the cluster"
     parser.add_argument("--no-leader-elect", action="store_true", help=about)
-    about = "share the Applications with all others that are started so, instead of waiting for the lead"
+    about = "shard the Applications over all controllers started with this flag, instead of leader election"
     parser.add_argument("--shards", choices=["auto"], default="", metavar="auto", help=about)
-    about = "controllers to run besides, such as notebooks=pods"
+    about = "add-on controllers to run, such as notebooks=pods"
     parser.add_argument("--addons", default="", metavar="NAME[=VARIANT],…", help=about)
-    about = "run the add-ons alone: an Argo CD delivers the Applications"
+    about = "run only the add-ons: an Argo CD reconciles the Applications"
     parser.add_argument("--no-engine", action="store_true", help=about)
-    about = "serve /healthz, /livez, /readyz and /metrics on this port (default: nothing is served)"
+    about = "serve /healthz, /livez, /readyz and /metrics on this port (default: off)"
     parser.add_argument("--port", type=int, default=0, metavar="N", help=about)
-    about = "address of that port; :: is every one (default: 127.0.0.1, and inside a Pod every one)"
+    about = "address of that port; :: for all (default: 127.0.0.1, inside a Pod all)"
     parser.add_argument("--listen", default="", metavar="ADDR", help=about)
-    about = "seconds without progress until /healthz says so (default: 600)"
+    about = "seconds without progress until /healthz fails (default: 600)"
     parser.add_argument("--stuck-after", type=seconds, default=600.0, metavar="SECONDS", help=about)
     add_log_flags(parser)
     parser.set_defaults(run=control)
@@ -89,17 +89,17 @@ def control(chosen: argparse.Namespace) -> int:
 def _say(chosen: argparse.Namespace, target: Target, namespace: str, leader: str, until: str) -> None:
     if leader:
         lines = [
-            f"{leader} delivers the Applications of {target.where}: it has the lead in namespace {namespace}.",
-            f"This controller waits. It takes over when that one stops, or at {until} if that one was killed: a"
-            " controller that was killed keeps the lead until its Lease ends, and one that lives renews it.",
-            "Ctrl-C ends it.",
+            f"{leader} is the leader for {target.where}: it holds the Lease in namespace {namespace}.",
+            f"This controller waits. It takes over when the leader stops, or at {until} if the leader was killed:"
+            " the Lease of a killed leader must expire first, and a live leader renews it.",
+            "Ctrl-C stops it.",
         ]
     elif chosen.no_engine:
-        lines = [f"Add-ons work on {target.where}; who leads is decided in namespace {namespace}."]
+        lines = [f"Running add-ons on {target.where}; leader election is in namespace {namespace}."]
     else:
         lines = [
-            f"Delivering the Applications of {target.where}; settings are in namespace {namespace}.",
-            "Ctrl-C ends it; what was begun is taken up again at the next start.",
+            f"Reconciling the Applications of {target.where}; settings are in namespace {namespace}.",
+            "Ctrl-C stops it; running operations resume at the next start.",
         ]
     for line in lines:
         say(chosen, line)

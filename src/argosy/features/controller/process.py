@@ -1,7 +1,7 @@
-"""The engine alone, add-ons alone, or both: at work on any cluster until they are told to stop.
+"""The controller process: the engine, add-ons, or both.
 
-In: which cluster, and whose settings. Out: running controllers. Never: two engines at work on one cluster; touches what
-an Argo CD has, where the engine is not wanted.
+In: a cluster, and the namespace of settings. Out: running controllers. Never: two engines on one cluster; changes
+objects of an Argo CD if the engine is disabled.
 """
 
 from __future__ import annotations
@@ -43,33 +43,33 @@ class ControllerOptions:
     namespace: str = ""
     mirrors: Path | None = None
     elects: bool = True
-    shares: bool = False  # the work with others of its kind
+    shares: bool = False  # shards the Applications with other controllers
     workers: int = 8
     renderers: int = 2
     addons: str = ""
-    delivers: bool = True  # False: add-ons alone
+    delivers: bool = True  # False: only add-ons
     port: int = 0  # for probes and metrics; 0: none
-    listen: str = ""  # the address of that port; empty: this machine's own, and in a Pod every one
-    stuck: float = STUCK  # seconds without progress, until it is told that it is not well
+    listen: str = ""  # address of that port; empty: loopback, in a Pod all addresses
+    stuck: float = STUCK  # seconds without progress until liveness fails
 
 
 def run(options: ControllerOptions, ready: Callable[[Target, str, str, str], None]) -> None:
-    """In the foreground: returns after SIGTERM or SIGINT, when what has begun is written.
+    """Run in the foreground; returns after SIGTERM or SIGINT, when running writes are done.
 
-    `ready` is told the target, the namespace, who leads where that is another, and when that one's Lease ends unless
-    it is renewed: again whenever the leader changes.
+    `ready` gets the target, the namespace, the leader if it is another process, and the expiry of its Lease; it is
+    called again whenever the leader changes.
     """
     asyncio.run(_run(options, ready))
 
 
 async def _run(options: ControllerOptions, ready: Callable[[Target, str, str, str], None]) -> None:
     if options.listen and not is_address(options.listen):
-        raise UserError(f"{options.listen} is no address; give one like 127.0.0.1, or :: for all", where="--listen")
+        raise UserError(f"invalid address {options.listen}; use one like 127.0.0.1, or :: for all", where="--listen")
     target = target_here(options.target)
     if not options.delivers and not options.addons:
-        raise UserError("there is nothing to do without the engine; name add-ons with --addons", where="--no-engine")
+        raise UserError("nothing to run without the engine; pass add-ons with --addons", where="--no-engine")
     if options.shares and not (options.delivers and options.elects):
-        raise UserError("leave out --no-engine and --no-leader-elect: it is for engines", where="--shards")
+        raise UserError("cannot be combined with --no-engine or --no-leader-elect", where="--shards")
     addons = addon_leadership.chosen_addons(options.addons, is_embedded=target.is_embedded)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -104,7 +104,7 @@ async def _run(options: ControllerOptions, ready: Callable[[Target, str, str, st
 
 
 async def _until(stop: asyncio.Event, work: Sequence[asyncio.Task[Any]]) -> None:
-    """All of it, or none: who watches this process starts it again."""
+    """Wait for `stop` or the end of any task, then cancel all: a failed process is restarted as a whole."""
     ending = asyncio.create_task(stop.wait())
     await asyncio.wait({ending, *work}, return_when=asyncio.FIRST_COMPLETED)
     ended = [each for each in work if each.done()]
@@ -116,12 +116,12 @@ async def _until(stop: asyncio.Event, work: Sequence[asyncio.Task[Any]]) -> None
 
 
 def _address(options: ControllerOptions) -> str:
-    """Without a login: beyond this machine only where that is asked for, or where the kubelet asks from outside."""
+    """Probe address. There is no login, so only loopback, unless requested or in a Pod, where the kubelet connects."""
     return options.listen or (EVERYWHERE[1] if os.environ.get(POD) else LOOPBACK)
 
 
 def target_here(options: TargetOptions) -> Target:
-    """Choose the cluster around this Pod inside a Pod, unless a flag or a variable names another."""
+    """Inside a Pod, use its cluster unless a flag or a variable selects another."""
     by_flag = options.context or options.kubeconfig or options.data_dir
     if os.environ.get(POD) and not (by_flag or os.environ.get("ARGOSY_CONTEXT") or environment_paths()):
         connection = in_cluster()
@@ -130,7 +130,7 @@ def target_here(options: TargetOptions) -> Target:
 
 
 async def _namespace(cluster: Cluster, options: ControllerOptions, target: Target) -> str:
-    """Where settings are, as soon as there is what an engine needs. An API server that is away is waited for."""
+    """Namespace of the settings, after CRDs and namespace exist. Waits for an unreachable API server."""
     if not options.delivers:
         return options.namespace or target.connection.namespace
     namespace = options.namespace or await insist(lambda: control_namespace(cluster))
@@ -139,7 +139,7 @@ async def _namespace(cluster: Cluster, options: ControllerOptions, target: Targe
 
 
 async def _prepare(cluster: Cluster, namespace: str) -> None:
-    """The kinds and the control namespace, where they are not there yet; who already has them keeps their own."""
+    """Create missing CRDs and the control namespace; existing ones are kept."""
     for name in KINDS:
         try:
             await cluster.create(definition(name))
@@ -149,16 +149,14 @@ async def _prepare(cluster: Cluster, namespace: str) -> None:
     try:
         await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     except ClusterError as error:
-        if error.code not in (403, 409):  # who must not create one has it: its account is in there
+        if error.code not in (403, 409):  # without the permission, the namespace exists: the service account is in it
             raise
 
 
-async def _lead(
-    cluster: Cluster, options: ControllerOptions, namespace: str, target: Target, vitals: Vitals
-) -> None:
+async def _lead(cluster: Cluster, options: ControllerOptions, namespace: str, target: Target, vitals: Vitals) -> None:
     engine_options = EngineOptions(
         mirrors=options.mirrors or state_home() / "mirrors",
-        # An embedded cluster has nothing that a pause could wait for.
+        # An embedded cluster needs no pause between waves.
         wave_delay=0.0 if target.is_embedded else 2.0,
         workers=options.workers,
         renderers=options.renderers,

@@ -1,1 +1,1 @@
-"""`argosy demo`: a whole delivery on this machine, with failures to practise on."""
+"""`argosy demo`: a complete GitOps setup on this machine, with failure drills."""

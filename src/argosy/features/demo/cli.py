@@ -1,4 +1,4 @@
-"""`argosy demo …`: three environments of a model, delivered from Git on this machine, and ways to break them."""
+"""`argosy demo …`: run the demo, and start or undo failure drills."""
 
 from __future__ import annotations
 
@@ -35,37 +35,37 @@ STORIES = ("model", "image", "drift", "branch", "lua")
 def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "demo",
-        help="a whole delivery on this machine: Git, cluster, engine, a model",
-        description="Three environments of a model, delivered from a Git repository of its own. Ctrl-C ends it.",
+        help="run a complete demo on this machine: Git, cluster, engine, a model",
+        description="Runs three environments of a model, deployed from a local Git repository. Ctrl-C stops it.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_start_flags(parser)
     parser.set_defaults(run=start)
     parts = parser.add_subparsers(dest="part", metavar="status|break|fix|stop")
-    shown = _add_part(parts, "status", "is it running, and where", status, ["argosy demo status -o json"])
+    shown = _add_part(parts, "status", "show whether the demo is running", status, ["argosy demo status -o json"])
     shown.add_argument("-o", "--output", choices=["text", "json"], default="text", help="text or json")
-    breaking = _add_part(parts, "break", "stage an accident", break_something, ["argosy demo break drift"])
-    breaking.add_argument("story", choices=STORIES, metavar="|".join(STORIES), help="what goes wrong")
-    _add_part(parts, "fix", "undo every accident that was staged", fix, ["argosy demo fix"])
-    _add_part(parts, "stop", "end the running demo", stop, ["argosy demo stop"])
+    breaking = _add_part(parts, "break", "start a failure drill", break_something, ["argosy demo break drift"])
+    breaking.add_argument("story", choices=STORIES, metavar="|".join(STORIES), help="the failure to simulate")
+    _add_part(parts, "fix", "undo all failure drills", fix, ["argosy demo fix"])
+    _add_part(parts, "stop", "stop the running demo", stop, ["argosy demo stop"])
 
 
 def _add_start_flags(parser: argparse.ArgumentParser) -> None:
-    about = "keep everything in this folder, and go on there"
+    about = "keep all data in this folder, and continue from it"
     parser.add_argument("--data-dir", type=named_path, metavar="DIR", help=about)
     about = "llmops: three environments of a model; stages: eight applications, most OutOfSync (default: llmops)"
     parser.add_argument("--example", choices=EXAMPLES_SHOWN, help=about)
-    about = "port of the web page (0: any free one; default: 8484, or any where that is taken)"
+    about = "port of the web UI (0: any free port; default: 8484, or a free port if it is taken)"
     parser.add_argument("--port", type=int, metavar="N", help=about)
-    about = "port of the Kubernetes API (0: any free one; default: the last one)"
+    about = "port of the Kubernetes API (0: any free port; default: the last one)"
     parser.add_argument("--api-port", type=int, metavar="N", help=about)
-    parser.add_argument("--kubeconfig", type=named_path, metavar="FILE", help="where to write or add the kubeconfig")
-    about = "openshift: with the operator; plain: an Argo CD without one (default: as the folder has, or openshift)"
+    parser.add_argument("--kubeconfig", type=named_path, metavar="FILE", help="kubeconfig file to create or extend")
+    about = "openshift: with the operator; plain: Argo CD without it (default: as in the folder, else openshift)"
     parser.add_argument("--argocd", choices=["openshift", "plain"], help=about)
-    about = "without argosy's engine, as beside an Argo CD: Applications get no status"
+    about = "do not run argosy's engine: Applications get no status"
     parser.add_argument("--no-engine", action="store_true", help=about)
-    parser.add_argument("--no-browser", action="store_true", help="do not open the web page")
+    parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
     add_log_flags(parser, form="", level="warn")
 
 
@@ -79,7 +79,9 @@ def _add_part(
         epilog="Examples:\n" + "".join(f"  {line}\n" for line in shown),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--data-dir", type=named_path, metavar="DIR", help="the demo's folder, where one was named")
+    parser.add_argument(
+        "--data-dir", type=named_path, metavar="DIR", help="data folder of the demo, if it was started with one"
+    )
     parser.set_defaults(run=run)
     return parser
 
@@ -109,8 +111,8 @@ def start(chosen: argparse.Namespace) -> int:
             _open_page(found)
 
     run(options, announce, lambda stage: say(chosen, f"… {stage}"))
-    kept = f"your data is kept in {chosen.data_dir}" if chosen.data_dir else "its cluster and repository are gone"
-    say(chosen, f"demo stopped; {kept}; once more: {_start_command(chosen)}")
+    kept = f"your data is kept in {chosen.data_dir}" if chosen.data_dir else "its cluster and repository were deleted"
+    say(chosen, f"demo stopped; {kept}; start it again with: {_start_command(chosen)}")
     return 0
 
 
@@ -128,7 +130,7 @@ def _banner(run: Run, seconds: float, has_engine: bool, goes_on: bool) -> list[s
     from argosy.features.demo.process import played
 
     example = example_of(run.repository)
-    delivery = example.delivered if not goes_on else f"it goes on from {run.data_dir}"
+    delivery = example.delivered if not goes_on else f"continued from {run.data_dir}"
     delivery = delivery if has_engine else f"{example.applications} applications, and no engine"
     needed = f"   # kubectl needs --context {run.context}, unless it is current"
     context = f" ARGOSY_CONTEXT={shlex.quote(run.context)}{needed}" if run.context else ""
@@ -136,23 +138,23 @@ def _banner(run: Run, seconds: float, has_engine: bool, goes_on: bool) -> list[s
     bin_folder = shlex.quote(str(Path(run.data_dir) / "bin"))
     return [
         f"demo ready in {seconds:.1f} s: {delivery}; {played(run.addons)}, KServe and Pods are simulated",
-        f"  page        {entrance_of(run)}   (lets you in once, within a minute; after that: argosy open)",
+        f"  page        {entrance_of(run)}   (one-time login link, valid for a minute; later: argosy open)",
         f"  API         {run.api}",
         f"  repository  {run.repository}   (clone it, push to it)",
-        *([f'  model       ask it: argosy model try {example.model} "Hello"'] if has_engine else []),
+        *([f'  model       query it: argosy model try {example.model} "Hello"'] if has_engine else []),
         *([f"  notebook    run it: argosy notebook run {shlex.quote(notebook)} -p alpha 0.6"] if notebook else []),
         "",
         "In a second shell:",
         f'  export KUBECONFIG={shlex.quote(run.kubeconfig)} PATH="$PATH":{bin_folder}{context}',
         "next:",
         *(f"  {line}" for line in _next(example.looks, has_engine, goes_on)),
-        "Ctrl-C stops it; nothing of it stays." if run.ephemeral else f"Ctrl-C stops it; {run.data_dir} keeps it.",
+        "Ctrl-C stops it and deletes its data." if run.ephemeral else f"Ctrl-C stops it; data stays in {run.data_dir}.",
     ]
 
 
 def _next(looks: Sequence[str], has_engine: bool, goes_on: bool) -> list[str]:
-    if not has_engine:  # nobody compares or syncs
-        return ["argosy controller   # an engine, in a shell of its own: until then Applications get no status",
+    if not has_engine:  # nothing compares or syncs
+        return ["argosy controller   # run the engine in another shell; until then Applications get no status",
                 "argosy app list"]  # fmt: skip
     if goes_on:
         return ["argosy app list", "argosy demo status"]
@@ -160,7 +162,7 @@ def _next(looks: Sequence[str], has_engine: bool, goes_on: bool) -> list[str]:
 
 
 def _folder(chosen: argparse.Namespace) -> DataFolder:
-    """The demo that is meant; a sandbox that runs is none."""
+    """Data folder of the selected demo; a running sandbox is not a demo."""
     from argosy.cli.running_instances import chosen_folder
 
     folder = chosen_folder(chosen.data_dir, DEMO_NAME)
@@ -182,7 +184,7 @@ def _start_command(chosen: argparse.Namespace) -> str:
 
 
 def status(chosen: argparse.Namespace) -> int:
-    """Exit code 1 when none runs: the answer is no."""
+    """Print the state of the demo; exit code 1 if none is running."""
     from argosy.features.local.readiness import find_storage_problem  # late: HTTP and TLS are needed here only
 
     folder = _folder(chosen)
@@ -206,7 +208,7 @@ def _print_accidents(run: Run) -> None:
     from argosy.features.demo.failure_drills import staged_now
 
     if names := staged_now(run):
-        print(f"accidents  {', '.join(names)} (undo them with: argosy demo fix)")
+        print(f"failure drills  {', '.join(names)} (undo them with: argosy demo fix)")
 
 
 def break_something(chosen: argparse.Namespace) -> int:
@@ -228,6 +230,6 @@ def fix(chosen: argparse.Namespace) -> int:
 def stop(chosen: argparse.Namespace) -> int:
     folder = _folder(chosen)
     was_stopped = folder.stop()
-    print("demo stopped" if was_stopped else "no demo runs", file=sys.stderr)
+    print("demo stopped" if was_stopped else "no demo is running", file=sys.stderr)
     folder.remove_if_empty(was_stopped=was_stopped)
     return 0

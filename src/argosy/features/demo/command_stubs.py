@@ -1,7 +1,6 @@
-"""A folder for PATH: the names that the guides type, where this machine has none of them.
+"""Scripts for PATH: argosy, argocd, oc and kubectl for machines that lack them.
 
-In: a folder. Out: `argosy`, also as `argocd`; `oc` and `kubectl`, which call a real kubectl or are a small one.
-Never: hides a program that is installed.
+In: a folder. Out: scripts; `oc` and `kubectl` call a real kubectl or argosy's own. Never: shadows an installed program.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ WORDS: Final[dict[str, tuple[str, ...]]] = {
 
 
 def put_tools(folder: Path) -> Path:
-    """The folder comes last in PATH: what is here only fills gaps."""
+    """Write the scripts that are missing on PATH; the folder must come last in PATH."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     for name, words in WORDS.items():
         place = folder / name

@@ -1,4 +1,4 @@
-"""What the demo is made of: its repository, its settings, its Applications.
+"""Content of the demo: its repository, settings and Applications.
 
 In: files that ship with argosy. Out: commits and manifests. Never: differs from llmops-via-argocd/ at its last commit,
 but for a newer runtime in dev, which waits to be promoted.
@@ -44,9 +44,9 @@ RUNTIME_AT: Final = """\
         path: /spec/containers/0/image
         value: registry.redhat.io/rhaii/vllm-cuda-rhel9:{tag}
 """
-NEXT_RUNTIME: Final = RUNTIME_AT.format(tag="3.3.0")  # what only dev has, until somebody promotes it
+NEXT_RUNTIME: Final = RUNTIME_AT.format(tag="3.3.0")  # only dev has it, until it is promoted
 
-# The way from one environment to the next, with gates that a demo of a few minutes can pass.
+# The promotion pipeline, with gates that a demo of a few minutes can pass.
 DELIVERY: Final = f"""\
 # How changes get from one environment to the next: argosy promote status
 apiVersion: argosy.dev/v1
@@ -86,13 +86,13 @@ rbac:
       applications: default/llmops-*
 """
 
-# Staging as it was: each commit brings it one step nearer to what ships. Old text, new text.
+# Earlier versions of the staging overlay: (old text, new text) of each commit.
 FIRST_SIZE: Final = ("requests/memory\n        value: 6Gi", "requests/memory\n        value: 4Gi")
 SECOND_SIZE: Final = ('limits/cpu\n        value: "3"', 'limits/cpu\n        value: "2"')
 
 
 def make_repository(folder: Path) -> BareRepository:
-    """Staging is delivered twice and has a third commit to come; dev has a runtime that is not promoted yet."""
+    """Create the repository: staging has one commit that is not synced yet, dev a runtime that is not promoted yet."""
     repository = BareRepository(folder)
     if repository.is_there:
         return repository
@@ -148,10 +148,10 @@ def build_settings(namespace: str, mirrors: str) -> Manifest:
 
 
 def add_mirror(mirrors: str, url: str, repository: Path) -> str:
-    """Add the line that leads `url` to the demo's own repository; the address in the files is nobody's.
+    """Add a mirror line from `url`, a placeholder in the manifests, to the demo's repository.
 
-    Lines of users stay, also one of theirs for this very address. A line of a demo whose folder was moved or copied is
-    replaced: it ends like the new one.
+    Lines of users are kept, even one for this URL. A line of a demo whose folder was moved or copied is replaced: its
+    path ends like the new one.
     """
     lines, has_line = [], False
     for line in mirrors.splitlines():
@@ -167,7 +167,7 @@ def add_mirror(mirrors: str, url: str, repository: Path) -> str:
 
 
 def notebook_operator() -> list[Manifest]:
-    """Whom people look for when a notebook does not do as it should; what its Pod logs is what argosy does for it."""
+    """Simulated operator Deployment, as users expect it; its Pod's log shows what argosy's notebook controller logs."""
     labels = {"app.kubernetes.io/name": NOTEBOOK_OPERATOR}
     marked = {"annotations": {SIMULATED: BY}, "labels": labels}
     container = {"name": "manager", "image": "simulated.argosy.invalid/notebooks"}

@@ -1,6 +1,6 @@
-"""What `argosy demo` can show, by name.
+"""The examples of `argosy demo`, by name.
 
-In: a name, or a folder that one ran in. Out: an Example. Never: starts one.
+In: a name, or a folder of an earlier demo. Out: a DemoExample. Never: starts a demo.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class Example:
     repository: str  # its folder below `repositories`
     make: Callable[[Path], BareRepository]
     arranger: type[Arranger]
-    simulators: str  # the add-on that plays its cluster
+    simulators: str  # the add-on that simulates its cluster
     applications: int
-    delivered: str  # how it is when it is ready
-    model: str  # one that can be asked
-    looks: tuple[str, ...]  # what to type first
+    delivered: str  # description of the ready state
+    model: str  # a model to query
+    looks: tuple[str, ...]  # commands to try first
     has_accidents: bool = False
-    is_arranged: bool = False  # it can only be shown with the operator and with an engine
+    is_arranged: bool = False  # needs the operator and the engine
 
 
 LLMOPS: Final = Example(
@@ -63,10 +63,10 @@ EXAMPLES: Final[Mapping[str, Example]] = {each.name: each for each in (LLMOPS, S
 
 
 def example_in(folder: DataFolder, asked: str | None) -> Example:
-    """A folder that is gone on with keeps what it has; None: whatever that is, else the usual one."""
+    """The example of an existing folder, else the requested one, else the default. Raises UserError on a mismatch."""
     known = next((each for each in EXAMPLES.values() if shown_in(folder.root, each)), None)
     if known and asked is not None and known.name != asked:
-        message = f"its demo is {known.name}; leave out --example, or choose another --data-dir"
+        message = f"this folder has the example {known.name}; omit --example, or choose another --data-dir"
         raise UserError(message, where=str(folder.root))
     return known or EXAMPLES[asked or LLMOPS.name]
 
@@ -76,6 +76,6 @@ def shown_in(root: Path, example: Example) -> bool:
 
 
 def example_of(repository: str) -> Example:
-    """Which one a running demo shows."""
+    """The example of a running demo."""
     name = Path(repository).name
     return next((each for each in EXAMPLES.values() if each.repository == name), LLMOPS)

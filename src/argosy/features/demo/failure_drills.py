@@ -1,7 +1,7 @@
-"""Accidents to rehearse: each is staged where it would happen in life, in Git or in the cluster, and can be undone.
+"""Failure drills of the demo: bad commits and manual edits that can be undone.
 
-In: a running demo, the name of an accident. Out: lines that say what was done and where to look. Never: undoes what a
-user changed; what was there before is remembered where it was.
+In: a running demo, the name of a drill. Out: lines that say what was done and which commands show it. Never: undoes
+changes of users; the old value is stored in an annotation of the object.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ WRONG_IMAGE: Final = RUNTIME_AT.format(tag="does-not-exist")
 BROKEN_LUA: Final = 'hs = {}\nhs.status = "Healthy"\nreturn hs end\n'
 LUA_LOOKS: Final = (f"argosy app get {DEV}", "argosy health verify")
 AGAIN: Final = "start the demo again"
-PERSON: Final = "kubectl-edit"  # k8s: as whom `kubectl edit` writes
+PERSON: Final = "kubectl-edit"  # k8s: field manager of `kubectl edit`
 CHECKED: Final = "resource.customizations.health.serving.kserve.io_InferenceService"
 
 
 @dataclass(frozen=True)
 class Commit:
-    """An accident that somebody merged: lines that a file should not have. They are what tells whether it is there."""
+    """A drill that merges a bad commit: lines that a file should not have, by which the drill is also detected."""
 
     path: str
     message: str
     wrong: str  # the lines
-    before: str  # what they are put before; empty: the end of the file
+    before: str  # the text they are inserted before; empty: append to the file
     app: str
     looks: tuple[str, ...]  # commands that show it
-    is_synced: bool  # by hand, because nothing does it by itself there
+    is_synced: bool  # sync after the commit, because the Application has no automated sync
 
     def staged(self, text: str) -> str:
         if not self.before:
@@ -57,21 +57,21 @@ class Commit:
         return text.replace(self.before, self.wrong + self.before, 1)
 
     def undone(self, text: str) -> str:
-        """What somebody else changed stays."""
+        """Remove the bad lines; other changes of the file are kept."""
         return text.replace(self.wrong, "")
 
 
 @dataclass(frozen=True)
 class Edit:
-    """An accident that somebody made by hand: a field of an object has another value."""
+    """A drill that edits a field of a live object."""
 
     key: Callable[[str], ResourceKey]  # given the control namespace
     field: tuple[str, ...]
-    value: Callable[[Any], Any]  # given what was there
+    value: Callable[[Any], Any]  # given the old value
     app: str
     told: str
     looks: tuple[str, ...]
-    again: str  # how the object comes back, where somebody deleted it
+    again: str  # how to restore the object if it was deleted
 
 
 COMMITS: Final[Mapping[str, Commit]] = {
@@ -103,7 +103,7 @@ def _edits(is_operated: bool) -> Mapping[str, Edit]:
             ("spec", "predictor", "model", "resources", "limits", "cpu"),
             lambda _: "10",
             STAGING,
-            "somebody gave the model of staging 10 CPUs by hand",
+            "the CPU limit of the staging model was manually changed to 10",
             (f"argosy app get {STAGING}", f"argosy app diff {STAGING}"),
             f"sync it with: argosy app sync {STAGING}",
         ),
@@ -112,7 +112,7 @@ def _edits(is_operated: bool) -> Mapping[str, Edit]:
             ("spec", "source", "targetRevision"),
             lambda _: "stage1-complete",
             DEV,
-            "llmops-dev follows the branch stage1-complete, which is gone",
+            "llmops-dev tracks the branch stage1-complete, which does not exist",
             (f"argosy app get {DEV}",),
             "apply it again, from a clone of the demo's repository: "
             "cd llmops-via-argocd && ./setup_scripts/apply-argocd-apps.sh",
@@ -151,10 +151,10 @@ def break_story(run: Run, name: str) -> Iterator[str]:
 
 
 def _can_break(run: Run) -> None:
-    """Accidents are made of files and objects of one example."""
+    """Raise UserError if the running example has no failure drills."""
     example = example_of(run.repository)
     if not example.has_accidents:
-        raise UserError(f"the demo of {example.name} has no accidents to stage; they are those of: argosy demo")
+        raise UserError(f"the example {example.name} has no failure drills; use the default example: argosy demo")
 
 
 def staged_now(run: Run) -> list[str]:
@@ -194,10 +194,10 @@ async def _is_operated(cluster: Cluster) -> bool:
 async def _merge(cluster: Cluster, repository: BareRepository, name: str, story: Commit) -> str:
     before = repository.read(story.path).decode()
     if story.wrong in before:
-        raise UserError(f"{name} is broken already; undo it first with: argosy demo fix")
+        raise UserError(f"drill {name} is already active; undo it first with: argosy demo fix")
     after = story.staged(before)
     if after == before:
-        raise UserError("is not as it was, and this accident does not fit; bring it back first", where=story.path)
+        raise UserError("was changed, so this drill cannot be applied; restore the file first", where=story.path)
     message = f"{story.message}\n\n{TRAILER}{name}\n"
     [commit] = repository.commit([Change([File(story.path, after.encode())], message, BEN, int(time.time()))])
     told = f"merged {commit[:7]} to main: {story.message!r} ({story.path})"
@@ -210,9 +210,9 @@ async def _edit(cluster: Cluster, edit: Edit, name: str) -> str:
     key = edit.key(await control_namespace(cluster))
     found = await cluster.get(key)
     if found is None:
-        raise UserError(f"is not there, so it cannot be broken; {edit.again}", where=str(key))
+        raise UserError(f"does not exist, so the drill cannot start; {edit.again}", where=str(key))
     if _is_edited(found, edit):
-        raise UserError(f"{name} is broken already; undo it first with: argosy demo fix")
+        raise UserError(f"drill {name} is already active; undo it first with: argosy demo fix")
     before = _at(found, edit.field)
     remembered = {"metadata": {"annotations": {BEFORE_BREAK: json.dumps(before)}}}
     await cluster.patch(key, _beside(remembered, edit.field, edit.value(before)), manager=PERSON)
@@ -220,13 +220,13 @@ async def _edit(cluster: Cluster, edit: Edit, name: str) -> str:
 
 
 def _is_edited(found: Manifest, edit: Edit) -> bool:
-    """What is remembered is no sign: somebody may have mended it since, by a sync or by hand."""
+    """True if the field still has the bad value; the annotation is no proof, because a sync may have fixed it."""
     kept = (found["metadata"].get("annotations") or {}).get(BEFORE_BREAK)
     return kept is not None and _at(found, edit.field) == edit.value(json.loads(kept))
 
 
 async def staged_in(cluster: Cluster, repository: BareRepository) -> list[str]:
-    """The accidents that are there now, by name."""
+    """Names of the active drills."""
     merged = [name for name, story in COMMITS.items() if story.wrong in repository.read(story.path).decode()]
     namespace = await control_namespace(cluster)
     edits = _edits(await _is_operated(cluster))
@@ -245,11 +245,11 @@ async def _fix(run: Run) -> list[str]:
         namespace = await control_namespace(cluster)
         for name, edit in _edits(await _is_operated(cluster)).items():
             told += await _unedit(cluster, edit, namespace, name)
-    return told or ["nothing is broken"]
+    return told or ["no failure drill is active"]
 
 
 def _revert(repository: BareRepository, name: str, story: Commit) -> str:
-    """Only what the accident changed: where somebody went on from it, that stays. Empty: it is not there."""
+    """Revert the drill's commit and keep later changes. Returns a message; empty if the drill is not active."""
     now = repository.read(story.path).decode()
     after = story.undone(now)
     if after == now:
@@ -260,7 +260,7 @@ def _revert(repository: BareRepository, name: str, story: Commit) -> str:
 
 
 def _blamed(repository: BareRepository, name: str) -> str:
-    """As git words it, of the newest commit that brought the accident."""
+    """`This reverts commit …`, as git writes it, for the newest commit of the drill."""
     for commit, message in repository.messages().items():
         if f"{TRAILER}{name}" in message and not message.startswith("Revert "):
             return f"This reverts commit {commit}.\n\n"
@@ -275,26 +275,26 @@ async def _unedit(cluster: Cluster, edit: Edit, namespace: str, name: str) -> li
         return []
     forget = {"metadata": {"annotations": {BEFORE_BREAK: None}}}
     before = json.loads(kept)
-    if not _is_edited(found, edit):  # somebody has mended it already
+    if not _is_edited(found, edit):  # a sync or a user has fixed it already
         await cluster.patch(key, forget)
         return []
     await cluster.patch(key, _beside(forget, edit.field, before), manager=PERSON)
-    return [f"{name}: {key.kind}/{key.name} has its old {'.'.join(edit.field)} again"]
+    return [f"{name}: restored {'.'.join(edit.field)} of {key.kind}/{key.name}"]
 
 
 async def _sync(cluster: Cluster, name: str, commit: str) -> str:
-    """By its commit: nobody need have heard of the push yet. What to say of it."""
+    """Sync the Application to the commit, without waiting for a refresh. Returns a message."""
     namespace = await control_namespace(cluster)
     key = ResourceKey("argoproj.io", "Application", namespace, name)
     found = await cluster.get(key)
     if found is None:
-        raise UserError("is not there any more; start the demo again", where=str(key))
+        raise UserError("no longer exists; start the demo again", where=str(key))
     options = found["spec"].get("syncPolicy", {}).get("syncOptions") or []
     sync = {"revision": commit, "syncOptions": options}
     await cluster.patch(key, {"operation": {"sync": sync, "initiatedBy": {"username": "ben"}}})
     if await has_engine(cluster, namespace):
-        return f"{name} is being synced"
-    return f"{name} is synced as soon as an engine runs: argosy controller"
+        return f"syncing {name}"
+    return f"{name} will be synced when an engine runs: argosy controller"
 
 
 def _at(manifest: Manifest, field: tuple[str, ...]) -> Any:
@@ -305,7 +305,7 @@ def _at(manifest: Manifest, field: tuple[str, ...]) -> Any:
 
 
 def _beside(patch: Mapping[str, Any], field: tuple[str, ...], value: Any) -> dict[str, Any]:
-    """A merge patch with one field more; None takes it away."""
+    """A merge patch with one more field; None removes the field."""
     for name in reversed(field):
         value = {name: value}
     return {**patch, **value}

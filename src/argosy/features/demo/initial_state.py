@@ -1,6 +1,6 @@
-"""Until the demo is as it is told: dev delivered by itself, staging one commit behind, production not yet there.
+"""Initial state of the demo: dev synced automatically, staging one commit behind, production not deployed.
 
-In: a cluster with an engine, a repository. Out: the state that users meet first. Never: touches what a user changed.
+In: a cluster with an engine, a repository. Out: the initial state. Never: overwrites changes of users.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Arranger:
         self.cluster, self.repository, self.namespace, self.tell = cluster, repository, namespace, tell
 
     async def prepare(self) -> bool:
-        """Settings and Applications. False where they were there already: what is kept is gone on with."""
+        """Create settings and Applications. False if all existed already: the demo continues from kept data."""
         await self.set_mirror(REPO_URL)
         for manifest in notebook_operator():
             await self.make(manifest)
@@ -48,7 +48,7 @@ class Arranger:
         return any(made)
 
     async def set_mirror(self, url: str) -> None:
-        """Lead the address in the manifests to the demo's repository. Everything else in argosy-cm stays."""
+        """Map the URL in the manifests to the demo's repository; other keys of argosy-cm are kept."""
         live = await self.cluster.get(ResourceKey("", "ConfigMap", self.namespace, SETTINGS)) or {}
         mirrors = add_mirror((live.get("data") or {}).get(MIRRORS) or "", url, self.repository.folder)
         await self.cluster.apply(build_settings(self.namespace, mirrors), manager=MANAGER, force=True)
@@ -60,13 +60,13 @@ class Arranger:
         return True
 
     async def deliver(self) -> None:
-        """Staging twice, as two commits were; dev does it by itself meanwhile."""
+        """Sync staging to its first two commits, while dev syncs automatically."""
         first, second, _ = self.repository.commits()[:3]
-        self.tell("delivering dev by itself, and staging as somebody did: twice")
+        self.tell("waiting for the automated sync of dev, and syncing staging twice")
         await self.sync(STAGING, first)
         await self.sync(STAGING, second)
-        self.tell("waiting until all is as it should be: models load, health is judged")
-        while not await self.is_arranged():  # a model that was healthy may be rolled over only now
+        self.tell("waiting for the expected sync and health status")
+        while not await self.is_arranged():  # a healthy model may still be rolling out
             for name, words in ARRANGED.items():
                 await self.until(name, lambda status, words=words: words_of(status) == words)  # type: ignore[misc]
 
@@ -94,12 +94,12 @@ class Arranger:
         except TimeoutError:
             sync, health = words_of(app.get("status") or {})
             message = f"{name} is {sync} and {health} after {PATIENCE:.0f} s; {_told(app)}"
-            raise TransientError(f"{message}; start the demo again, or look with: argosy app get {name}") from None
+            raise TransientError(f"{message}; start the demo again, or see: argosy app get {name}") from None
 
     async def app(self, name: str) -> Manifest:
         found = await self.cluster.get(self.key(name))
         if found is None:
-            raise ClusterError(f"{name} was removed while the demo began", code=404)
+            raise ClusterError(f"{name} was deleted while the demo started", code=404)
         return found
 
     def key(self, name: str) -> ResourceKey:
@@ -122,4 +122,4 @@ def conditions_of(status: Status) -> Sequence[Status]:
 
 def _told(app: Manifest) -> str:
     found = conditions_of(app.get("status") or {})
-    return ", ".join(f"{each['type']}: {each['message']}" for each in found) or "it tells no reason"
+    return ", ".join(f"{each['type']}: {each['message']}" for each in found) or "no conditions"

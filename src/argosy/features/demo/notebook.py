@@ -1,6 +1,6 @@
-"""A notebook to try: a training that fails silently where its steps are too long.
+"""Example notebook of the demo: a training that fails silently if its learning rate is too high.
 
-In: the folder of a demo. Out: the notebook in it. Never: overwrites what a user made of it.
+In: the folder of a demo. Out: the notebook in it. Never: overwrites an edited notebook.
 """
 
 from __future__ import annotations
@@ -23,6 +23,6 @@ def put_notebook(root: Path) -> None:
 
 
 def notebook_to_try(root: Path) -> str:
-    """Its path, where there is one and notebooks can be run; else nothing."""
+    """Path of the notebook; empty if it does not exist or notebooks cannot run here."""
     can_run = all(find_spec(each) for each in ("nbclient", "nbformat", "ipykernel"))
     return str(root / NOTEBOOK) if can_run and (root / NOTEBOOK).exists() else ""

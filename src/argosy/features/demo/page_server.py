@@ -1,6 +1,6 @@
-"""The demo's page: opened while the engine delivers, served until the demo ends.
+"""Web UI of the demo: starts while the engine syncs, and runs until the demo stops.
 
-In: the demo's cluster and folder. Out: its address, once it answers. Never: keeps the demo from ending.
+In: the demo's cluster and folder. Out: its URL, once it is ready. Never: delays the end of the demo.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Page:
             await self.is_over.wait()
 
     async def ready(self) -> None:
-        """Raises what kept it from opening."""
+        """Wait until the server is ready. Raises its startup error."""
         assert self.work
         waiting = asyncio.create_task(self._is_ready.wait())
         await asyncio.wait({self.work, waiting}, return_when=asyncio.FIRST_COMPLETED)
@@ -46,9 +46,7 @@ class Page:
 
 
 @contextlib.asynccontextmanager
-async def beside(
-    cluster: Cluster, folder: DataFolder, port: int | None, repository: Path
-) -> AsyncIterator[Page]:
+async def beside(cluster: Cluster, folder: DataFolder, port: int | None, repository: Path) -> AsyncIterator[Page]:
     page = Page()
     page.work = asyncio.create_task(page.serve(cluster, folder, port, repository), name="page")
     try:
@@ -65,7 +63,7 @@ def page_folder(run: Run) -> Path:
 
 
 def entrance_of(run: Run) -> str:
-    """Its address with a code that counts once."""
+    """URL with a one-time login code."""
     from argosy.features.serve.local_login import entrance
 
     return entrance(run.url, page_folder(run))

@@ -1,7 +1,6 @@
-"""`argosy demo`: the whole delivery in one process: cluster, operator, simulators, engine, and a repository to push to.
+"""The process of `argosy demo`: cluster, operator, simulators, engine, web UI and a Git repository.
 
-In: options. Out: three environments of a model, or another example, until it is told to stop. Never: leaves anything
-behind, unless a folder was named to keep it in.
+In: options. Out: a running example, until it is stopped. Never: leaves data behind, unless a data folder was given.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from argosy.gitops.workspace.new_repository import find_git
 from argosy.kube.client import Cluster
 
 PLAIN: Final = "plain"
-GRACE: Final = 0.3  # seconds: Ctrl-C is over soon, and what is broken off then is done after the next start
+GRACE: Final = 0.3  # seconds: stop quickly; an interrupted sync resumes at the next start
 ADDONS: Final = "{operator},{simulators},notebooks,notifications"
 OPERATORS: Final = {"": "argocd_operator", PLAIN: f"argocd_operator={PLAIN}"}
 
@@ -39,36 +38,36 @@ class DemoOptions:
     data_dir: Path | None = None
     api_port: int | None = None
     kubeconfig: Path | None = None
-    argocd: str | None = None  # "plain": one that no operator watches; None: as the folder has it, else with one
+    argocd: str | None = None  # "plain": without the operator; None: as in the folder, else with the operator
     has_engine: bool = True
-    example: str | None = None  # by name; None: as the folder has it, else the usual one
-    port: int | None = None  # of the page; None: the usual one, or any that is free
+    example: str | None = None  # name; None: as in the folder, else the default
+    port: int | None = None  # of the web UI; None: the default port, or a free one
     log_format: str = ""
     log_level: str = "warn"
 
 
 def played(addons: str) -> str:
-    """What delivers there, by its name."""
+    """Name of the simulated GitOps product."""
     return "Argo CD" if OPERATORS[PLAIN] in addons.split(",") else "OpenShift GitOps"
 
 
 def _operator(options: DemoOptions, folder: DataFolder) -> str:
-    """A folder that is gone on with keeps what it has: beside another Argo CD there would be two for the same."""
+    """Operator add-on: an existing folder keeps its operator, because two Argo CDs would conflict."""
     asked = OPERATORS[options.argocd or ""]
-    addons = "" if folder.is_owned() else folder.last_addons()  # one that runs is told of by who opens the folder
+    addons = "" if folder.is_owned() else folder.last_addons()  # opening the folder reports a running demo
     known = next((each for each in OPERATORS.values() if each in addons.split(",")), asked)
     if options.argocd is not None and asked != known:
-        message = f"its demo has {played(addons)}; leave out --argocd, or choose another --data-dir"
+        message = f"this folder has {played(addons)}; omit --argocd, or choose another --data-dir"
         raise UserError(message, where=str(folder.root))
     return known
 
 
 def run(options: DemoOptions, ready: Ready, tell: Tell) -> None:
-    """In the foreground, until SIGTERM or SIGINT."""
+    """Run the demo in the foreground, until SIGTERM or SIGINT."""
     folder = DataFolder(options.data_dir or state_home() / DEMO_NAME)
     is_kept = options.data_dir is not None
     if not is_kept:
-        _sweep(folder)  # of a demo that was killed
+        _sweep(folder)  # leftovers of a killed demo
     example = example_in(folder, options.example)
     _check(example, options)
     addons = ADDONS.format(operator=_operator(options, folder), simulators=example.simulators)
@@ -81,7 +80,7 @@ def run(options: DemoOptions, ready: Ready, tell: Tell) -> None:
         log_format=options.log_format,
         log_level=options.log_level,
     )
-    find_git()  # else a folder is half made
+    find_git()  # fail before the folder is created
     try:
         run_in(folder, sandbox, ready, _inside(options, example, played(addons), tell))
     finally:
@@ -90,17 +89,17 @@ def run(options: DemoOptions, ready: Ready, tell: Tell) -> None:
 
 
 def _check(example: Example, options: DemoOptions) -> None:
-    """What it is like when it is ready is what argosy's engine has made of it, with the operator's settings."""
+    """Raise UserError for options that the example does not support: its state needs the operator and the engine."""
     if not example.is_arranged:
         return
     if options.argocd == PLAIN:
-        raise UserError(f"{example.name} is delivered by OpenShift GitOps; leave out --argocd", where="--example")
+        raise UserError(f"example {example.name} needs OpenShift GitOps; omit --argocd", where="--example")
     if not options.has_engine:
-        raise UserError(f"{example.name} is delivered by argosy's engine; leave out --no-engine", where="--example")
+        raise UserError(f"example {example.name} needs argosy's engine; omit --no-engine", where="--example")
 
 
 def _sweep(folder: DataFolder) -> None:
-    """What a demo made. Where another one runs, that one is refused or stopped by its own door."""
+    """Delete the data of a demo, unless another process is using the folder."""
     if folder.root.is_dir() and not folder.is_owned():
         with folder.owned():
             folder.clear()
@@ -108,10 +107,10 @@ def _sweep(folder: DataFolder) -> None:
 
 def _inside(options: DemoOptions, example: Example, delivers: str, tell: Tell) -> Inside:
     @contextlib.asynccontextmanager
-    async def delivering(
-        cluster: Cluster, folder: DataFolder, stop: asyncio.Event
-    ) -> AsyncIterator[Completed]:
-        tell(f"starting a cluster, with {delivers} and KServe as simulators")  # now that folder and port are ours
+    async def delivering(cluster: Cluster, folder: DataFolder, stop: asyncio.Event) -> AsyncIterator[Completed]:
+        tell(
+            f"starting a cluster, with {delivers} and KServe as simulators"
+        )  # after the folder lock and the port are taken
         repository = example.make(folder.root / "repositories" / example.repository)
         put_tools(folder.root / "bin")
         put_notebook(folder.root)
@@ -119,7 +118,7 @@ def _inside(options: DemoOptions, example: Example, delivers: str, tell: Tell) -
         arranger = example.arranger(cluster, repository, namespace, tell)
         is_new = await arranger.prepare()
         if accidents := await staged_in(cluster, repository) if example.has_accidents else ():
-            tell(f"accidents are still staged: {', '.join(accidents)}; undo them with: argosy demo fix")
+            tell(f"failure drills are still active: {', '.join(accidents)}; undo them with: argosy demo fix")
         async with contextlib.AsyncExitStack() as stack:
             page = await stack.enter_async_context(beside(cluster, folder, options.port, repository.folder))
             if options.has_engine:
@@ -137,7 +136,7 @@ def _inside(options: DemoOptions, example: Example, delivers: str, tell: Tell) -
 
 @contextlib.asynccontextmanager
 async def _beside(work: Coroutine[Any, Any, None], on_end: Callable[[], None]) -> AsyncIterator[None]:
-    """Runs while the block does; it never ends by itself, unless it fails."""
+    """Run the coroutine while the block runs; it ends early only by an error."""
     doing = asyncio.create_task(work)
     doing.add_done_callback(lambda _: on_end())
     try:
@@ -149,7 +148,7 @@ async def _beside(work: Coroutine[Any, Any, None], on_end: Callable[[], None]) -
 
 
 async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
-    """Whoever presses Ctrl-C early need not wait for the end of it."""
+    """Run the coroutine, but cancel it when `stop` is set, so that an early Ctrl-C works."""
     doing = asyncio.create_task(work)
     ending = asyncio.create_task(stop.wait())
     try:

@@ -1,7 +1,7 @@
-"""Until the demo of stages is as it is told: eight applications, all healthy, of which three are synced.
+"""Initial state of the example `stages`: eight Applications, all healthy, three of them synced.
 
-In: a cluster with an engine, a repository. Out: the state that users meet first. Never: writes a status: what is wrong
-is done as it happens in life, by pushes, by an operator, by a person.
+In: a cluster with an engine, a repository. Out: the initial state. Never: writes a status: problems are caused by
+pushes, the operator and manual edits, as in reality.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from argosy.features.demo.stages_content import (
 
 ROOT: Final = "private-ai-demo-root"
 GPUS, SERVING = "stage00-gpu-infrastructure", "stage01-model-serving"
-PERSON: Final = "kubectl-edit"  # k8s: as whom `kubectl edit` writes
+PERSON: Final = "kubectl-edit"  # k8s: field manager of `kubectl edit`
 GOOD: Final = ("Synced", "Healthy")
 DRIFTED: Final = ("OutOfSync", "Healthy")
 STATES: Final[Mapping[str, tuple[tuple[str, str], set[str]]]] = {
@@ -40,19 +40,19 @@ class StagesArranger(Arranger):
     async def prepare(self) -> bool:
         await self.set_mirror(URL)
         await self.make(root_application(self.repository))
-        return not have_branches_gone_on(self.repository)  # one that was killed while it began goes on
+        return not have_branches_gone_on(self.repository)  # resume a demo that was killed during the setup
 
     async def deliver(self) -> None:
-        self.tell("delivering eight applications: the first one makes the others")
+        self.tell("syncing eight applications: the first one creates the others")
         for name in STATES:
             await self.until(name, _is_delivered)
-        # Whoever syncs last has the namespace that two stages share.
+        # The Application that syncs last owns the namespace that two stages share.
         await self.sync(SERVING, self.repository.commits(LEGACY)[-1])
-        self.tell("letting months pass: two branches go on, and somebody switches off self-heal by hand")
+        self.tell("simulating later changes: commits on two branches, and self-heal disabled manually")
         let_branches_go_on(self.repository)
         automated = {"spec": {"syncPolicy": {"automated": {"selfHeal": False}}}}
         await self.cluster.patch(self.key(GPUS), automated, manager=PERSON)
-        self.tell("waiting until every application says what is wrong with it")
+        self.tell("waiting for the expected status of every application")
         for name, (words, conditions) in STATES.items():
             await self.until(name, partial(_is, words, conditions))
 

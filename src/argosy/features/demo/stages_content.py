@@ -1,4 +1,4 @@
-"""What the demo of stages is made of: its repository with three branches, and what became of two of them later.
+"""Content of the example `stages`: a repository with three branches, and later commits on two of them.
 
 In: files that ship with argosy. Out: commits and manifests. Never: differs from examples/stages/ at the tip of main.
 """
@@ -23,7 +23,7 @@ ROOT_FILE: Final = "gitops/argocd/private-ai-demo-root.yaml"
 APPLICATIONS: Final = "gitops/argocd/applications/"
 SERVING: Final = "gitops/stage01/model-serving/"
 SERVING_LIST: Final = f"{SERVING}kustomization.yaml"
-MOVED: Final = "serving/vllm/"  # where main has what the older branch has beside its kustomization
+MOVED: Final = "serving/vllm/"  # folder on main of files that the older branch has next to its kustomization
 ALIGNMENT_LIST: Final = "gitops/stage02/model-alignment/kustomization.yaml"
 HALF: Final = "stage01: list the files as main does"
 LABELS: Final = "labels:\n"
@@ -31,7 +31,7 @@ LENGTH: Final = ("--max-model-len=16384", "--max-model-len=8192")
 
 
 def make_stages(folder: Path) -> BareRepository:
-    """As it was when every stage had been delivered: the branches are whole, and the Applications follow them."""
+    """Create the repository as of the first deployment: the branches are complete, and the Applications track them."""
     repository = BareRepository(folder)
     if repository.is_there:
         return repository
@@ -66,12 +66,10 @@ def make_stages(folder: Path) -> BareRepository:
 
 
 def let_branches_go_on(repository: BareRepository) -> None:
-    """What happened since: one branch takes over half of a change, the other labels what lives already."""
+    """Add later commits: one branch gets half of a change, the other labels existing objects."""
     now, files = int(time.time()), {each.path: each for each in stage_files()}
     moved = [f"{SERVING}{PurePosixPath(path).name}" for path in files if path.startswith(f"{SERVING}{MOVED}")]
-    half = Change(
-        [files[SERVING_LIST]], HALF, BEN, now - 2 * HOUR, removed=sorted(moved)
-    )
+    half = Change([files[SERVING_LIST]], HALF, BEN, now - 2 * HOUR, removed=sorted(moved))
     repository.commit([half], branch=LEGACY)
     labels = Change([files[ALIGNMENT_LIST]], "stage02: label what the stage brings", ANN, now - HOUR)
     repository.commit([labels], branch=FEATURE)
@@ -87,13 +85,13 @@ def root_application(repository: BareRepository) -> Manifest:
 
 
 def _of(files: Sequence[File], stage: str, but: str = "-") -> list[File]:
-    """What a stage brings: its Applications and their folders; the first one brings the root of them all."""
+    """Files of a stage: its Applications and their folders; the first stage includes the root Application."""
     places = [f"gitops/{stage}/", f"{APPLICATIONS}{stage}/", *([ROOT_FILE] if stage == "stage00" else [])]
     return [each for each in files if each.path.startswith(tuple(places)) and not each.path.startswith(but)]
 
 
 def _flat(file: File) -> File:
-    """As it was before the files moved, and before the model was given a longer memory."""
+    """The file before the move to subfolders, and with the shorter model context length."""
     text = file.content.decode().replace(*LENGTH)
     listed = text.replace(MOVED, "") if file.path == SERVING_LIST else text
     return File(file.path.replace(MOVED, ""), listed.encode())

@@ -1,4 +1,4 @@
-"""A small kubectl and oc, for machines that have none, and what oc knows and kubectl does not.
+"""`argosy kubectl` and `argosy oc`: a built-in kubectl for machines without one, and oc's own verbs.
 
-In: a verb with its flags, a cluster. Out: what kubectl would print. Never: stands in the way of a real one.
+In: a verb with its flags, a cluster. Out: kubectl's output. Never: replaces an installed kubectl.
 """

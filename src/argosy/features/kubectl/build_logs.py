@@ -1,6 +1,6 @@
-"""The logs of builds: those of the Pod that builds; where no Pod does, as in a sandbox, what the Build says itself.
+"""Build logs: the log of the build Pod, or the Build's status if there is no Pod, as in a sandbox.
 
-In: Talk. Out: a Build, its Pods, a sentence. Never: makes lines up.
+In: KubectlSession. Out: a Build, its Pods, a status line. Never: invents log lines.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ POD_NAME: Final = "openshift.io/build.pod-name"
 
 
 async def build_of(talk: Talk) -> Manifest | None:
-    """The Build that is asked for, or the newest of the BuildConfig that is; None: something else is asked for."""
+    """The named Build, or the newest of the named BuildConfig; None if the arguments name another kind."""
     words = talk.asked.words
     if not words or "/" not in words[0]:
         return None
@@ -30,11 +30,11 @@ async def build_of(talk: Talk) -> Manifest | None:
         return manifest
     last = field_of(manifest, "status", "lastVersion")
     if not last:
-        raise Refused(f"no build of {named.names[0]} has begun; start one with: oc start-build {named.names[0]}")
+        raise Refused(f"no build of {named.names[0]} has started; start one with: oc start-build {named.names[0]}")
     name = f"{named.names[0]}-{last}"
     found = await talk.cluster.get(ResourceKey(*BUILD, talk.namespace, name))
     if found is None:
-        raise Refused(f"build {name} is gone; start another with: oc start-build {named.names[0]}")
+        raise Refused(f"build {name} not found; start another with: oc start-build {named.names[0]}")
     return found
 
 
@@ -46,7 +46,7 @@ async def pods_of_build(talk: Talk, build: Manifest) -> list[Manifest] | None:
 
 
 def told_of(build: Manifest) -> str:
-    """One line: nothing was printed that could be shown."""
+    """Status line of a Build without a Pod."""
     name, phase = build["metadata"]["name"], field_of(build, "status", "phase") or "New"
     why = field_of(build, "status", "message") or field_of(build, "status", "outputDockerImageReference") or ""
-    return f"build {name} is {phase}{': ' if why else ''}{why}; no Pod builds it here, so it has printed nothing"
+    return f"build {name} is {phase}{': ' if why else ''}{why}; it has no build Pod, so there is no log"

@@ -1,4 +1,4 @@
-"""`argosy kubectl …` and `argosy oc …`: a real kubectl where there is one, else a small one; and what only oc knows."""
+"""`argosy kubectl …` and `argosy oc …`: run an installed kubectl, else the built-in one; with oc's own verbs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from argosy.kube.client.connection import Connection
 
 NAMES: Final = ("kubectl", "oc")
-FAILED: Final = 1  # k8s: whatever failed
+FAILED: Final = 1  # k8s: exit code of every error
 OPENSHIFT: Final = "argosy.features.kubectl.oc_verbs"
 READING: Final = "argosy.features.kubectl.read_verbs"
 WRITING: Final = "argosy.features.kubectl.write_verbs"
@@ -26,7 +26,7 @@ ONLY_OC: Final = {
     "whoami": OPENSHIFT, "extract": OPENSHIFT, "start-build": OPENSHIFT, "project": OPENSHIFT,
     "new-project": OPENSHIFT, "login": OPENSHIFT,
 }  # fmt: skip
-BUILDS: Final = ("bc", "buildconfig", "buildconfigs", "build", "builds")  # whose logs only oc shows
+BUILDS: Final = ("bc", "buildconfig", "buildconfigs", "build", "builds")  # kinds whose logs only oc can show
 NOT_HERE: Final = (
     "adm", "cancel-build", "idle", "image", "import-image", "logout", "new-app", "new-build", "observe", "policy",
     "process", "projects", "registry", "rollback", "rsh", "rsync", "secrets", "serviceaccounts", "status", "tag",
@@ -36,11 +36,11 @@ VERBS: Final = {
     "annotate": WRITING, "label": WRITING, "delete": WRITING, "wait": WAITING, "logs": WAITING,
     "version": PLAIN, "api-resources": PLAIN,
 }  # fmt: skip
-NO_CLUSTER: Final = ("", "completion", "config", "help", "kustomize", "options", "plugin")  # verbs that ask none
-OFFLINE: Final = frozenset({"--client", "--help", "--local", "-h"})  # flags with which a verb asks none
+NO_CLUSTER: Final = ("", "completion", "config", "help", "kustomize", "options", "plugin")  # verbs that need no cluster
+OFFLINE: Final = frozenset({"--client", "--help", "--local", "-h"})  # flags with which a verb needs no cluster
 CHOOSES_CLUSTER: Final = frozenset({"--cluster", "--context", "--kubeconfig", "--server", "-s"})
 HELP: Final = """\
-A real kubectl is called, if there is one on PATH. Without it, a small one answers:
+Runs kubectl if it is on PATH. Otherwise a built-in kubectl supports:
   get, describe, wait, logs, apply -f, create, patch, annotate, label, delete, version, api-resources
 
 Examples:
@@ -48,15 +48,15 @@ Examples:
   argosy kubectl get pods -A
   argosy oc start-build my-model -n llmops-dev
 
-Environment: ARGOSY_KUBECTL is the kubectl to call, or none. See also: docs/reference/cli.md
+Environment: ARGOSY_KUBECTL is the path of kubectl, or none. See also: docs/reference/cli.md
 """
 
 
 def add_to(commands: Any, name: str = "kubectl") -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
-        help="kubectl, and a small one where there is none",
-        description="Answers as kubectl does" + (", with the verbs of oc." if name == "oc" else "."),
+        help="run kubectl, or a built-in one if it is not installed",
+        description="Works like kubectl" + (", with the verbs of oc." if name == "oc" else "."),
         epilog=HELP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -65,7 +65,7 @@ def add_to(commands: Any, name: str = "kubectl") -> None:
 
 
 def answer(name: str, words: Sequence[str]) -> int:
-    """Raises nothing: what failed is told as kubectl tells it."""
+    """Run the command and return the exit code; errors are printed as kubectl prints them."""
     from argosy.features.kubectl.flags import verb_of
     from argosy.features.kubectl.installed_programs import real_kubectl
 
@@ -113,7 +113,7 @@ def _with_current_context(context: str, environment: dict[str, str]) -> dict[str
 def _choose(verb: str, words: Sequence[str]) -> tuple[str, dict[str, str]]:
     """Return the context and the environment for kubectl: flags, ARGOSY_CONTEXT, KUBECONFIG, a running sandbox."""
     environment = dict(os.environ)
-    flags = words[: words.index("--")] if "--" in words else words  # what follows is for another program
+    flags = words[: words.index("--")] if "--" in words else words  # the rest is for another program
     names = {flag.partition("=")[0] for flag in flags}
     if _names_cluster(flags):
         return "", environment
@@ -132,14 +132,14 @@ def _choose(verb: str, words: Sequence[str]) -> tuple[str, dict[str, str]]:
             check_context(run.context, [run.kubeconfig])
         return run.context, {**environment, "KUBECONFIG": run.kubeconfig}
     if verb == "project":
-        check_context()  # kubectl would write a context that leads nowhere
+        check_context()  # otherwise kubectl would write a context without a cluster
     elif environment_paths() and asks_cluster:
         contexts()  # raises if no file exists: kubectl would try http://localhost:8080
     return "", environment
 
 
 def _names_cluster(flags: Sequence[str]) -> bool:
-    """Whether a flag chooses the cluster. k8s: one with an empty value is as good as none."""
+    """True if a flag selects the cluster. k8s: a flag with an empty value is ignored."""
     for place, word in enumerate(flags):
         name, has_value, value = word.partition("=")
         if name in CHOOSES_CLUSTER and (value if has_value else "".join(flags[place + 1 : place + 2])):
@@ -151,16 +151,16 @@ def _answered(name: str, verb: str, words: Sequence[str]) -> int:
     module = VERBS.get(verb) or ONLY_OC.get(verb)
     if name == "oc" and verb in NOT_HERE:
         known = ", ".join(ONLY_OC)
-        raise UserError(f"oc {verb} is not known: this oc is kubectl, with {known}; install oc for the rest")
+        raise UserError(
+            f"oc {verb} is not supported: argosy's oc is kubectl plus {known}; install oc for other commands"
+        )
     if module is None:
         known = ", ".join([*VERBS, *ONLY_OC])
-        raise UserError(f"{name} {verb} needs a real kubectl, and there is none; install one. Known here: {known}")
+        raise UserError(f"{name} {verb} needs kubectl, which is not installed. Supported without it: {known}")
     from argosy.features.kubectl.flags import understood
 
     asked = understood(verb, words)
-    work: Callable[[Talk], Awaitable[int]] = getattr(
-        import_module(module), verb.replace("-", "_")
-    )
+    work: Callable[[Talk], Awaitable[int]] = getattr(import_module(module), verb.replace("-", "_"))
     import asyncio
 
     return asyncio.run(_talk(asked, work))

@@ -1,6 +1,6 @@
-"""`version` and `api-resources`: about the cluster itself.
+"""The verbs `version` and `api-resources`.
 
-In: Talk. Out: printed text. Never: writes to the cluster.
+In: KubectlSession. Out: printed text. Never: writes to the cluster.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from argosy.kube.names import join_api_version
 
 
 async def version(talk: Talk) -> int:
-    say(f"Client Version: the small kubectl of argosy {__version__}")
+    say(f"Client Version: built-in kubectl of argosy {__version__}")
     if not talk.asked.client:
         say(f"Server: {talk.server}")
     return 0

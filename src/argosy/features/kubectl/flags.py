@@ -1,6 +1,6 @@
-"""The flags of the small kubectl, for each verb those that it knows.
+"""Flags of the built-in kubectl, by verb.
 
-In: words. Out: an argparse.Namespace that has every field that any verb reads. Never: takes a flag for something else.
+In: arguments. Out: an argparse.Namespace with every field that a verb reads. Never: ignores an unknown flag.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from argosy.features.kubectl.session import Refused
 Flag = tuple[tuple[str, ...], dict[str, Any]]
 ON: Final = {"action": "store_true"}
 MANY: Final[dict[str, Any]] = {"action": "append", "default": []}
-# Those of every verb; what only says how to log or how long to try is taken, and changes nothing.
+# Flags of every verb; flags for logging and timeouts are accepted and ignored.
 EVERYWHERE: Final[tuple[Flag, ...]] = (
     (("-n", "--namespace"), {"default": ""}),
     (("--kubeconfig",), {"default": ""}),
@@ -74,11 +74,11 @@ WITH_VALUE: Final = frozenset(name for names, how in EVERYWHERE for name in name
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise Refused(f"{message}; this is argosy's small kubectl: see argosy kubectl --help, or install kubectl")
+        raise Refused(f"{message}; argosy's built-in kubectl: see argosy kubectl --help, or install kubectl")
 
 
 def verb_of(words: Sequence[str]) -> str:
-    """The first word that is no flag and no flag's value; empty where there is none."""
+    """The first argument that is neither a flag nor a flag's value; empty if there is none."""
     left = iter(words)
     for word in left:
         if not word.startswith("-"):
@@ -89,7 +89,7 @@ def verb_of(words: Sequence[str]) -> str:
 
 
 def understood(verb: str, words: Sequence[str]) -> argparse.Namespace:
-    """Raises Refused."""
+    """Parse the arguments of a verb. Raises KubectlError."""
     parser = _Parser(prog=f"kubectl {verb}", add_help=False, allow_abbrev=False)
     for names, how in (*EVERYWHERE, *OF[verb]):
         parser.add_argument(*names, **{**how, **({"default": []} if how is MANY else {})})

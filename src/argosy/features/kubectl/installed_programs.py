@@ -1,6 +1,6 @@
-"""Which kubectl this machine has, and scripts that stand in for what it has not.
+"""Finds an installed kubectl, and builds wrapper scripts for missing programs.
 
-In: PATH. Out: the path of a real kubectl, or the text of a script. Never: takes a script of ours for a real program.
+In: PATH. Out: the path of kubectl, or the text of a script. Never: takes argosy's script for a real program.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import sys
 from pathlib import Path
 from typing import Final
 
-SETTING: Final = "ARGOSY_KUBECTL"  # a path; `none`: act as if there were no kubectl here
+SETTING: Final = "ARGOSY_KUBECTL"  # a path; `none`: ignore installed ones
 NONE: Final = "none"
 MARK: Final = "# made by argosy"
 
 
 def real_kubectl(path: str | None = None) -> str:
-    """On PATH, or beside the Python that runs this: a virtual environment need not be active. Empty: there is none."""
+    """Path of kubectl on PATH or next to the Python interpreter (an inactive virtual environment); empty if none."""
     wish = os.environ.get(SETTING, "")
     if wish:
         return "" if wish == NONE else wish
@@ -25,13 +25,13 @@ def real_kubectl(path: str | None = None) -> str:
 
 
 def real_program(name: str, path: str | None = None) -> str:
-    """The first in PATH that is no script of ours; a folder that cannot be looked into is skipped, as shells do."""
+    """First program of this name on PATH that is not argosy's script; unreadable folders are skipped, as in shells."""
     folders = (os.environ.get("PATH", "") if path is None else path).split(os.pathsep)
     return next((found for folder in folders if folder and (found := _usable(Path(folder) / name))), "")
 
 
 def script(*words: str) -> str:
-    """A program of ours under another name."""
+    """Shell script that runs argosy with these arguments."""
     command = " ".join(shlex.quote(word) for word in (sys.executable, "-m", "argosy", *words))
     return f'#!/bin/sh\n{MARK}\nexec {command} "$@"\n'
 
@@ -44,4 +44,4 @@ def _usable(place: Path) -> str:
         with place.open("rb") as file:
             return "" if MARK.encode() in file.read(200) else str(place)
     except OSError:
-        return str(place)  # it may be run, and not read
+        return str(place)  # executable but not readable

@@ -1,6 +1,6 @@
-"""Templates such as `{range .items[*]}{.metadata.name}{"\\n"}{end}`, as kubectl prints them.
+"""JSONPath templates such as `{range .items[*]}{.metadata.name}{"\\n"}{end}`, as kubectl prints them.
 
-In: a template, a value. Out: text. Never: fails on data; only a template that cannot be read is an error (UserError).
+In: a template, a value. Out: text. Never: fails on data; only an invalid template is an error (UserError).
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ _QUOTED = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'", re.DOTALL)
 _PART = re.compile(r"\{((?:\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[^{}\"'])*)\}", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 
-Part = tuple[str, str]  # what it is (text, path, range, end), and its words
+Part = tuple[str, str]  # type (text, path, range, end) and content
 
 
 def filled(template: str, value: Any) -> str:
     parts = list(_parts(template))
     text, end = _fill(parts, 0, value, value)
     if end != len(parts):
-        raise UserError("{end} without {range}; take it away", where=f"template {template}")
+        raise UserError("{end} without {range}; remove it", where=f"template {template}")
     return text
 
 
 def shown(value: Any) -> str:
-    """k8s: text as it is, everything else as JSON."""
+    """k8s: strings as they are, other values as JSON."""
     if isinstance(value, str):
         return value
     return "" if value is None else json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
@@ -57,7 +57,7 @@ def _read(inside: str) -> Part:
 
 
 def _fill(parts: list[Part], at: int, value: Any, root: Any) -> tuple[str, int]:
-    """The text, and where the part is that ended it."""
+    """Return the text, and the index of the part that ended it."""
     out: list[str] = []
     while at < len(parts):
         kind, words = parts[at]
@@ -66,7 +66,7 @@ def _fill(parts: list[Part], at: int, value: Any, root: Any) -> tuple[str, int]:
         if kind == "range":
             found = compiled(words).find(root if words.startswith("$") else value)
             end = _end_of(parts, at)
-            out += [_fill(parts[: end], at + 1, each, root)[0] for each in found]
+            out += [_fill(parts[:end], at + 1, each, root)[0] for each in found]
             at = end
         elif kind == "text":
             out.append(words)

@@ -1,6 +1,6 @@
-"""What oc knows and kubectl does not: whoami, extract, start-build, project, new-project, login.
+"""Verbs of oc that kubectl lacks: whoami, extract, start-build, project, new-project, login.
 
-In: Talk. Out: what oc would print. Never: prints a token.
+In: KubectlSession. Out: oc's output. Never: prints a token.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ async def _user(talk: Talk) -> str:
 
 
 async def extract(talk: Talk) -> int:
-    """Secrets and ConfigMaps into files, or to standard output."""
+    """Write the data of Secrets and ConfigMaps to files, or to standard output."""
     place = talk.asked.to
     async for named, manifest in talk.chosen(await talk.named()):
         for name, value in sorted(_content(named, manifest).items()):
@@ -62,7 +62,7 @@ def _content(named: Named, manifest: Manifest) -> dict[str, bytes]:
         return {name: base64.b64decode(value) for name, value in data.items()}
     if named.kind.kind == "ConfigMap":
         return {name: str(value).encode() for name, value in data.items()}
-    raise Refused(f"{named.called(manifest['metadata']['name'])} holds no data; name a secret or a configmap")
+    raise Refused(f"{named.called(manifest['metadata']['name'])} has no data; use a secret or a configmap")
 
 
 def _write(file: Path, value: bytes, *, confirmed: bool) -> None:
@@ -75,7 +75,7 @@ def _write(file: Path, value: bytes, *, confirmed: bool) -> None:
 async def start_build(talk: Talk) -> int:
     name = (talk.asked.words or [""])[0].rpartition("/")[2]
     if not name:
-        raise Refused("must pass a name of a build config; write: oc start-build NAME")
+        raise Refused("must pass a name of a build config; use: oc start-build NAME")
     key = ResourceKey(*BUILD_CONFIG, talk.namespace, name)
     if (started := await _instantiated(talk, key)) is None:
         started = await _started_by_wish(talk, key)
@@ -84,7 +84,7 @@ async def start_build(talk: Talk) -> int:
 
 
 async def _instantiated(talk: Talk, key: ResourceKey) -> str | None:
-    """None where the cluster does not serve the question, as the sandbox."""
+    """Start the build by the `instantiate` subresource; None if the cluster does not serve it, as the sandbox."""
     request = {
         "apiVersion": "build.openshift.io/v1", "kind": "BuildRequest",
         "metadata": {"name": key.name, "namespace": key.namespace},
@@ -97,7 +97,7 @@ async def _instantiated(talk: Talk, key: ResourceKey) -> str | None:
 
 
 async def _started_by_wish(talk: Talk, key: ResourceKey) -> str:
-    """The sandbox's builds are asked for by annotation."""
+    """Start the build by an annotation, as the sandbox needs it."""
     live = await talk.cluster.get(key)
     if live is None:
         message = f'buildconfigs.build.openshift.io "{key.name}" not found'
@@ -112,7 +112,9 @@ async def _started_by_wish(talk: Talk, key: ResourceKey) -> str:
                     return f"{key.name}-{now}"
                 await asyncio.sleep(LOOK)
     except TimeoutError:
-        raise Refused(f"no build of {key.name} began; see whether it is paused, and what plays builds here") from None
+        raise Refused(
+            f"no build of {key.name} started; check whether it is paused, and whether a build controller runs"
+        ) from None
 
 
 async def _followed(talk: Talk, name: str) -> int:
@@ -130,7 +132,7 @@ async def _followed(talk: Talk, name: str) -> int:
 async def project(talk: Talk) -> int:
     if talk.asked.words:
         name = talk.asked.words[0]
-        raise Refused(f"the kubeconfig is not changed here; add -n {name} to your commands, or install oc")
+        raise Refused(f"argosy does not change the kubeconfig; add -n {name} to your commands, or install oc")
     said = f'Using project "{talk.namespace}" on server "{talk.server}".'
     say(talk.namespace if talk.asked.short else said)
     return 0
@@ -138,19 +140,19 @@ async def project(talk: Talk) -> int:
 
 async def new_project(talk: Talk) -> int:
     if len(talk.asked.words) != 1:
-        raise Refused("must have exactly one argument; write: oc new-project NAME")
+        raise Refused("must have exactly one argument; use: oc new-project NAME")
     name = talk.asked.words[0]
     await talk.cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}, manager=MANAGER)
-    say(f'Created project "{name}" on server "{talk.server}"; add -n {name} to commands that are for it.')
+    say(f'Created project "{name}" on server "{talk.server}"; use it with -n {name}.')
     return 0
 
 
 async def login(talk: Talk) -> int:
-    """Say who the kubeconfig's user is. Refuse another server: later commands would not go to it."""
+    """Print the user of the kubeconfig. Reject another server, because later commands would not use it."""
     for server in (*talk.asked.words, talk.asked.server):
         if server and not is_same_address(server, talk.server):
             advice = "choose it with KUBECONFIG or ARGOSY_CONTEXT, or install oc"
             raise Refused(f"{server} is not the server of the kubeconfig, {talk.server}; {advice}")
     who = await _user(talk)
-    say(f"You are logged in to {talk.server} as {who}, by the kubeconfig; there is nothing else to do.")
+    say(f"You are logged in to {talk.server} as {who}, from the kubeconfig.")
     return 0

@@ -1,6 +1,6 @@
-"""`get` and `describe`: what is there, as a table of the server's, as JSON or YAML, by name or by a template.
+"""The verbs `get` and `describe`: print objects as server-side tables, JSON, YAML, names or templates.
 
-In: Talk. Out: printed text. Never: writes to the cluster.
+In: KubectlSession. Out: printed text. Never: writes to the cluster.
 """
 
 from __future__ import annotations
@@ -69,11 +69,11 @@ def _print(talk: Talk, found: list[Manifest], *, is_one: bool, kinds: Sequence[N
             print_rows([] if talk.asked.no_headers else [name for name, _, _ in columns], rows)
         case _:
             known = "json, yaml, name, wide, jsonpath=…, custom-columns=…"
-            raise UserError(f"{output!r} is not printed here; choose among {known}, or install kubectl", where="-o")
+            raise UserError(f"output format {output!r} is not supported; use {known}, or install kubectl", where="-o")
 
 
 def _columns(text: str) -> list[str]:
-    """Commas between, but for those in brackets."""
+    """Split at commas outside brackets."""
     parts, depth = [""], 0
     for character in text:
         depth += {"[": 1, "(": 1, "]": -1, ")": -1}.get(character, 0)
@@ -89,7 +89,7 @@ def _cell(path: str, manifest: Manifest) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """k8s: who manages which field is not shown."""
+    """k8s: managedFields are not shown."""
     if isinstance(value, dict) and "items" in value and value.get("kind") == "List":
         return {**value, "items": [_plain(each) for each in value["items"]]}
     metadata = {name: each for name, each in value.get("metadata", {}).items() if name != "managedFields"}
@@ -180,7 +180,7 @@ def print_rows(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 async def _watch(talk: Talk, named: Sequence[Named]) -> None:
     if len(named) != 1:
-        raise Refused("you may only watch a single kind; name one")
+        raise Refused("you may only watch a single kind")
     each = named[0]
     where = talk.where(each)
     since = (await talk.cluster.list(each.kind, namespace=where, labels=talk.asked.selector)).version
@@ -197,7 +197,7 @@ async def _watch(talk: Talk, named: Sequence[Named]) -> None:
 
 
 async def describe(talk: Talk) -> int:
-    """Short: the object without what nobody reads, and its Events."""
+    """Print a short description: metadata, the other fields as YAML, and Events."""
     first = True
     async for named, manifest in talk.chosen(await talk.named()):
         if not first:

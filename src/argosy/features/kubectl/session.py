@@ -1,6 +1,6 @@
-"""What a small kubectl knows while it answers: the cluster, the namespace, what was asked, and where to print.
+"""Session of the built-in kubectl: cluster, namespace, parsed flags; and its output helpers.
 
-In: flags. Out: Talk. Never: opens anything.
+In: flags. Out: KubectlSession. Never: opens a connection.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 class Refused(UserError):
-    """Told as kubectl tells it: `error: …`."""
+    """An error that is printed as kubectl does: `error: …`."""
 
 
 @dataclass(frozen=True)
 class Talk:
     cluster: KubeCluster
-    namespace: str  # of the context, or as asked for
+    namespace: str  # from -n, else of the context
     asked: argparse.Namespace
     context: str = ""
     server: str = ""
@@ -34,7 +34,7 @@ class Talk:
         return read_names(self.asked.words if words is None else words, await self.cluster.kinds())
 
     def where(self, named: Named) -> str:
-        """The namespace of a request; empty: all of them, or a kind that is in none."""
+        """Namespace of a request; empty for all namespaces or a cluster-scoped kind."""
         return self.namespace if named.info.namespaced and not self.asked.all_namespaces else ""
 
     async def get(self, named: Named, name: str) -> Manifest:
@@ -44,7 +44,7 @@ class Talk:
         return found
 
     async def chosen(self, named: Sequence[Named]) -> AsyncIterator[tuple[Named, Manifest]]:
-        """Those that names, a selector or `--all` choose. Raises ClusterError for a name that is not there."""
+        """Yield the objects selected by names, a selector or `--all`. Raises ClusterError for a missing name."""
         for each in named:
             for name in each.names:
                 yield each, await self.get(each, name)

@@ -1,6 +1,6 @@
-"""`wait`, `logs` and `rollout status`: verbs that take as long as what they look at.
+"""The verbs `wait` and `logs`.
 
-In: Talk. Out: a line for each object that came so far, or what a Pod printed. Never: waits without an end.
+In: KubectlSession. Out: a line for each object that met the condition; log lines. Never: waits without a limit.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ async def wait(talk: Talk) -> int:
         found = [each async for each in talk.chosen(named)]
         wanted = [(each, manifest["metadata"]["name"]) for each, manifest in found]
     if not wanted:
-        raise Refused("no matching resources found; correct the names or the selector")
+        raise Refused("no matching resources found; check the names or the selector")
     seconds = _seconds(talk.asked.timeout or "30s")
     try:
         async with asyncio.timeout(LONGEST if seconds < 0 else seconds):
@@ -43,17 +43,17 @@ async def wait(talk: Talk) -> int:
                     say(f"{each.called(name)} condition met")
     except TimeoutError:
         said = f"timed out waiting for the condition on {each.info.plural}/{name}"
-        raise Refused(f"{said}; look at it with: kubectl describe {each.called(name)}") from None
+        raise Refused(f"{said}; see: kubectl describe {each.called(name)}") from None
     return 0
 
 
 async def _until(talk: Talk, named: Named, name: str, holds: Holds, may_be_missing: bool) -> bool:
-    """k8s: what was gone before is not worth a line."""
+    """Wait for the condition. k8s: False, so no line is printed, for an object that was deleted before."""
     was_there = bool(talk.asked.condition != "delete")
     while True:
         live = await talk.cluster.get(named.key(name, talk.namespace))
         if live is None and not may_be_missing:
-            await talk.get(named, name)  # raises, unless it came this moment
+            await talk.get(named, name)  # raises, unless it was created just now
         elif holds(live):
             return was_there
         was_there = True
@@ -77,7 +77,7 @@ def _condition(text: str) -> tuple[Holds, bool]:
         if equals:
             return lambda live: [shown(each) for each in found.find(live)] == [wanted], False
         return lambda live: bool(found.find(live)), False
-    raise Refused(f"unrecognized condition: {text!r}; write --for=condition=NAME, delete, create or jsonpath=…")
+    raise Refused(f"unrecognized condition: {text!r}; use --for=condition=NAME, delete, create or jsonpath=…")
 
 
 def _has(live: Manifest | None, name: str, value: str) -> bool:
@@ -89,7 +89,7 @@ def _seconds(text: str) -> float:
     try:
         return -1.0 if text.startswith("-") else float(text) if text.isdigit() else seconds_of(text)
     except ValueError:
-        raise Refused(f"{text!r} is no duration; write one such as 90s, 10m or 2h") from None
+        raise Refused(f"invalid duration {text!r}; use one such as 90s, 10m or 2h") from None
 
 
 async def logs(talk: Talk) -> int:
@@ -124,10 +124,10 @@ async def _pods(talk: Talk) -> list[Manifest]:
     if asked.selector:
         found = list((await talk.cluster.list(POD, namespace=talk.namespace, labels=asked.selector)).items)
         if asked.tail is None:
-            asked.tail = 10  # k8s: of several, only so much
+            asked.tail = 10  # k8s: default with a selector
         return found
     if not asked.words:
-        raise Refused("expected 'logs NAME' or 'logs KIND/NAME'; name a Pod or a workload")
+        raise Refused("expected 'logs NAME' or 'logs KIND/NAME'")
     words = asked.words if "/" in asked.words[0] else ["pods", *asked.words[:1]]
     named = (await talk.named(words))[0]
     manifest = await talk.get(named, named.names[0])
@@ -135,9 +135,9 @@ async def _pods(talk: Talk) -> list[Manifest]:
         return [manifest]
     labels = field_of(manifest, "spec", "selector", "matchLabels")
     if not labels:
-        raise Refused(f"{named.called(named.names[0])} selects no Pods; name a Pod")
+        raise Refused(f"{named.called(named.names[0])} has no Pod selector; use the name of a Pod")
     selector = ",".join(f"{name}={value}" for name, value in labels.items())
     found = list((await talk.cluster.list(POD, namespace=talk.namespace, labels=selector)).items)
     if not found:
-        raise ClusterError(f"no Pod of {named.called(named.names[0])} is there", code=404, reason="NotFound")
+        raise ClusterError(f"no Pods found for {named.called(named.names[0])}", code=404, reason="NotFound")
     return found[:1]

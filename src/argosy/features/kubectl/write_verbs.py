@@ -1,6 +1,6 @@
-"""Verbs that change something: apply, create, patch, annotate, label, delete.
+"""The verbs apply, create, patch, annotate, label and delete.
 
-In: Talk. Out: a line for each object, as kubectl prints it. Never: retries a write.
+In: KubectlSession. Out: a line for each object, as kubectl prints it. Never: retries a write.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LOOK: Final = 0.1
 
 
 async def manifests(talk: Talk) -> list[Manifest]:
-    """Of `-f`: files, folders, `-`; each with the namespace that it will be in."""
+    """Read the manifests of `-f` (files, folders, `-`) and set their namespaces."""
     found: list[Manifest] = []
     catalog = await talk.cluster.kinds()
     for name in talk.asked.filename:
@@ -34,7 +34,7 @@ async def manifests(talk: Talk) -> list[Manifest]:
             text = sys.stdin.buffer.read() if file is None else file.read_bytes()
             found += read_manifests(text, where=str(file or "standard input"))
     if not found:
-        raise Refused("no objects passed; name a file or a folder with -f")
+        raise Refused("no objects passed; pass a file or a folder with -f")
     for manifest in found:
         info = catalog.get(key_of(manifest).group_kind)
         metadata = manifest["metadata"]
@@ -50,7 +50,7 @@ def _files(name: str) -> list[Path | None]:
     if place.is_dir():
         return [each for each in sorted(place.iterdir()) if each.suffix in SUFFIXES]
     if not place.exists():
-        raise Refused(f'the path "{name}" does not exist; name a file, a folder or -')
+        raise Refused(f'the path "{name}" does not exist')
     return [place]
 
 
@@ -85,7 +85,7 @@ def _from_words(talk: Talk) -> Manifest:
         case ["rolebinding", name]:
             return _binding(talk, name)
     said = " ".join(talk.asked.words)
-    raise Refused(f"create {said} is not done here; write a manifest and use -f, or install kubectl")
+    raise Refused(f"create {said} is not supported; use a manifest with -f, or install kubectl")
 
 
 def _own(talk: Talk, version: str, kind: str, name: str) -> Manifest:
@@ -117,7 +117,7 @@ async def patch(talk: Talk) -> int:
     asked = talk.asked
     text = _text(asked.patch_file) if asked.patch_file else asked.patch
     if not text:
-        raise Refused("must specify --patch or --patch-file; say what to change with -p")
+        raise Refused("must specify --patch or --patch-file")
     if asked.type not in KINDS_OF_PATCH:
         raise Refused(f"--type must be one of {', '.join(KINDS_OF_PATCH)}, not {asked.type!r}; choose one")
     change = load(text, where="-p")
@@ -151,7 +151,7 @@ async def _mark(talk: Talk, field: str, done: str) -> int:
         name, sets, value = word.partition("=")
         wanted[name if sets else word[:-1]] = value if sets else None
     if not wanted:
-        raise Refused(f"at least one {field[:-1]} update is required; write NAME=VALUE, or NAME- to remove one")
+        raise Refused(f"at least one {field[:-1]} update is required; use NAME=VALUE, or NAME- to remove one")
     if not talk.asked.all and not talk.asked.selector and len(words) < 2 and "/" not in "".join(words[:1]):
         raise Refused("one or more resources must be specified as KIND NAME or KIND/NAME; or add --all")
     async for named, live in talk.chosen(await talk.named(words)):
@@ -198,7 +198,7 @@ async def _unwanted(talk: Talk) -> AsyncIterator[Manifest]:
         return
     named = await talk.named()
     if not all(each.names for each in named) and not talk.asked.all and not talk.asked.selector:
-        raise Refused("resource(s) were provided, but no name was specified; name them, or add -l or --all")
+        raise Refused("resource(s) were provided, but no name was specified; pass names, -l or --all")
     try:
         async for _, live in talk.chosen(named):
             yield live

@@ -46,21 +46,21 @@ SHOWN = {
 def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "sandbox",
-        help="start, stop and fill the embedded cluster",
-        description="A Kubernetes API in one process, with its data in one folder. kubectl works with it.",
+        help="run and manage the embedded cluster",
+        description="Runs a Kubernetes API server in one process, with its data in one folder. Use it with kubectl.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parts = parser.add_subparsers(dest="part", metavar="start|stop|status|reset|kubeconfig|load|user", required=True)
     _add_start(parts)
-    _add_simple(parts, "stop", "end the running sandbox; its data stays", stop)
-    status_parser = _add_simple(parts, "status", "is it running, and where", status)
+    _add_simple(parts, "stop", "stop the running sandbox and keep its data", stop)
+    status_parser = _add_simple(parts, "status", "show whether the sandbox is running", status)
     status_parser.add_argument("-o", "--output", choices=["text", "json"], default="text", help="text or json")
-    reset_parser = _add_simple(parts, "reset", "remove everything in it", reset)
-    reset_parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    reset_parser = _add_simple(parts, "reset", "delete all data of the sandbox", reset)
+    reset_parser.add_argument("-y", "--yes", action="store_true", help="skip the confirmation prompt")
     _add_simple(parts, "kubeconfig", "print the administrator's kubeconfig", show_kubeconfig)
-    load_parser = _add_simple(parts, "load", "apply manifests to it", load)
-    about = "what to load, - is standard input; repeatable"
+    load_parser = _add_simple(parts, "load", "apply manifests to the sandbox", load)
+    about = "file or folder with manifests, - is standard input; repeatable"
     load_parser.add_argument("-f", "--filename", action="append", required=True, metavar="FILE|DIR|-", help=about)
     _add_user(parts)
 
@@ -76,41 +76,43 @@ def _add_simple(
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     usual = "$XDG_STATE_HOME/argosy/sandbox, or ~/.local/state/argosy/sandbox"
-    parser.add_argument("--data-dir", type=named_path, metavar="DIR", help=f"the sandbox's folder (default: {usual})")
+    parser.add_argument(
+        "--data-dir", type=named_path, metavar="DIR", help=f"data folder of the sandbox (default: {usual})"
+    )
     parser.set_defaults(run=run)
     return parser
 
 
 def _add_start(parts: Commands[argparse.ArgumentParser]) -> None:
-    parser = _add_simple(parts, "start", "run it in the foreground until Ctrl-C", start)
+    parser = _add_simple(parts, "start", "run the sandbox in the foreground until Ctrl-C", start)
     parser.add_argument(
-        "--port", type=int, metavar="N", help="port of the API (0: any free one; default: the last one)"
+        "--port", type=int, metavar="N", help="port of the API (0: any free port; default: the last one)"
     )
-    parser.add_argument("--kubeconfig", type=named_path, metavar="FILE", help="where to write or add the kubeconfig")
-    parser.add_argument("--ephemeral", action="store_true", help="keep everything in memory, forget it at the end")
+    parser.add_argument("--kubeconfig", type=named_path, metavar="FILE", help="kubeconfig file to create or extend")
+    parser.add_argument("--ephemeral", action="store_true", help="keep all data in memory and delete it at the end")
     parser.add_argument(
         "--addons", default="", metavar="NAME[=VARIANT],…", help="controllers to run in it, such as argocd_operator"
     )
     parser.add_argument(
         "--rbac",
         action=argparse.BooleanOptionalAction,
-        help="enforce RBAC objects, or let every user do all (default: as last time, at first --no-rbac)",
+        help="enforce RBAC, or allow everything (default: as last time, at first --no-rbac)",
     )
     parser.add_argument(
         "--max-watches-per-user",
         type=int,
         metavar="N",
-        help="open watches that one user may have (default: 5000; members of system:masters have no limit)",
+        help="maximum number of open watches per user (default: 5000; no limit for system:masters)",
     )
 
 
 def _add_user(parts: Commands[argparse.ArgumentParser]) -> None:
-    about = "users who can log in"
+    about = "manage users of the sandbox"
     parser = parts.add_parser("user", help=about, description=about.capitalize() + ".")
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    add = _add_simple(actions, "add", "print a kubeconfig for a new user", add_user)
-    add.add_argument("name", help="the user's name, as RBAC subjects name it")
-    add.add_argument("--group", action="append", default=[], metavar="G", help="a group of the user; repeatable")
+    add = _add_simple(actions, "add", "add a user and print a kubeconfig", add_user)
+    add.add_argument("name", help="name of the user, as in RBAC subjects")
+    add.add_argument("--group", action="append", default=[], metavar="G", help="group of the user; repeatable")
 
 
 def start(chosen: argparse.Namespace) -> int:
@@ -130,7 +132,7 @@ def start(chosen: argparse.Namespace) -> int:
         max_watches_per_user=most,
     )
     run(options, _announce)
-    kept = "nothing is kept" if chosen.ephemeral else "your data is kept"
+    kept = "its data was deleted" if chosen.ephemeral else "your data is kept"
     print(f"sandbox stopped; {kept}", file=sys.stderr)
     return 0
 
@@ -152,15 +154,17 @@ def stop(chosen: argparse.Namespace) -> int:
     folder = _folder(chosen)
     run = folder.running()
     if run is not None and run.name == DEMO_NAME:
-        raise UserError("a demo runs there, and no sandbox; end it with: argosy demo stop", where=str(folder.root))
+        raise UserError(
+            "a demo is running there, not a sandbox; stop it with: argosy demo stop", where=str(folder.root)
+        )
     was_stopped = folder.stop()
-    print("sandbox stopped" if was_stopped else f"no sandbox runs in {folder.root}", file=sys.stderr)
+    print("sandbox stopped" if was_stopped else f"no sandbox is running in {folder.root}", file=sys.stderr)
     folder.remove_if_empty(was_stopped=was_stopped)
     return 0
 
 
 def status(chosen: argparse.Namespace) -> int:
-    """Exit code 1 when none runs: the answer is no."""
+    """Print the state of the sandbox; exit code 1 if it is not running."""
     from argosy.features.local.readiness import find_storage_problem  # late: HTTP and TLS are needed here only
 
     folder = _folder(chosen)
@@ -169,7 +173,7 @@ def status(chosen: argparse.Namespace) -> int:
     if chosen.output == "json":
         print(json.dumps({**found, "readOnly": problem or None}, indent=2))
     elif found["ready"]:
-        rbac = "RBAC enforced" if found["rbac"] else "every user may do all"
+        rbac = "RBAC enforced" if found["rbac"] else "RBAC not enforced"
         print(f"running  pid {found['pid']}  {found['api']}  {rbac}")
         print(f"kubeconfig {found['kubeconfig']}\ndata {found['dataDir']}")
         if problem:
@@ -195,36 +199,34 @@ def reset(chosen: argparse.Namespace) -> int:
 
 def _confirm(question: str) -> None:
     if not sys.stdin.isatty():
-        raise UserError("this removes data and nobody is here to ask; add -y to do it all the same")
+        raise UserError("cannot ask for confirmation without a terminal; pass -y to delete the data")
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     if read_line().strip().lower() not in ("y", "yes"):
-        raise UserError("nothing was removed; run it again and answer y to go on")
+        raise UserError("cancelled; nothing was removed")
 
 
 def show_kubeconfig(chosen: argparse.Namespace) -> int:
     folder = _folder(chosen)
     if not folder.kubeconfig.exists():
-        raise UserError(
-            "no sandbox was ever started here; start one with: argosy sandbox start", where=str(folder.root)
-        )
+        raise UserError("no sandbox was started here yet; start one with: argosy sandbox start", where=str(folder.root))
     _tell_folder(folder)
     print(folder.kubeconfig.read_text(), end="")
     return 0
 
 
 def _tell_folder(folder: DataFolder) -> None:
-    """Say on stderr whose kubeconfig it is, and which other cluster the environment leads to."""
+    """Print to stderr whose kubeconfig it is, and which other cluster the environment selects."""
     from argosy.cli.target import describe_other_target, name_of_run
 
     run = folder.running()
-    where = name_of_run(folder, run) if run else f"the sandbox in {folder.root}, which does not run"
+    where = name_of_run(folder, run) if run else f"the sandbox in {folder.root}, which is not running"
     print(f"target: {where}", file=sys.stderr, flush=True)
     if other := describe_other_target(folder):
         print(f"note: {other}", file=sys.stderr, flush=True)
 
 
 def _running_sandbox(chosen: argparse.Namespace) -> DataFolder:
-    """Return the folder of the sandbox to act on, and say on stderr which it is."""
+    """Return the folder of the running sandbox, and print its name to stderr."""
     from argosy.cli.target import find_sandbox, name_of_run
 
     folder, run = find_sandbox(chosen.data_dir)

@@ -1,7 +1,7 @@
-"""What each part of argosy logs, told as the log of the Pod that stands for it: operators, controller, server.
+"""Serves argosy's own log records as the logs of simulated Pods: operators, controller, server.
 
-In: log records; a Pod of a stand-in. Out: the last lines of its part, and those that come. Never:
-lines that nobody logged. Pods of others are left to whoever plays them.
+In: log records; a simulated Pod. Out: the last lines of its component, and new ones. Never: invents lines; serves the
+logs of other Pods, which the simulators do.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ from argosy.kube.objects import Manifest
 
 NAME_LABEL: Final = "app.kubernetes.io/name"
 MOST_LINES: Final = 2000
-PAUSE: Final = 0.2  # seconds between looks for news
-WORKERS: Final = "argosy.kube.controller.workers"  # logs for all controllers, and names the controller first
+PAUSE: Final = 0.2  # seconds between checks for new lines
+WORKERS: Final = (
+    "argosy.kube.controller.workers"  # logs for all controllers; the first argument is the controller's name
+)
 OPERATOR, NOTEBOOKS = "operator", "jupyter-notebook-validator-operator"
 CONTROLLER: Final = "application-controller"
-CONSOLE_BACKEND: Final = "cluster"  # guides look there for what the application controller logs
-NO_WAY_IN: Final = "Pods have no ports and no shell here"
+CONSOLE_BACKEND: Final = "cluster"  # guides expect the application controller's log there
+NO_WAY_IN: Final = "simulated Pods have no ports and no shell"
 PARTS: Final = {
     CONTROLLER: ("argosy.gitops.reconciler", "argosy.gitops.sync", "argosy.gitops.health", "application"),
     "repo-server": ("argosy.gitops.source", "argosy.gitops.render", "argosy.isolation"),
@@ -46,7 +48,7 @@ class PartLogs(logging.Handler):
 
     @contextlib.contextmanager
     def listening(self, form: str = "", level: str = "warn") -> Iterator[None]:
-        """Warnings, or what else is wanted, still reach whoever started this: as they are, or in a form of lines."""
+        """Collect log records while the block runs; records of `level` and above are also written to stderr."""
         logger, aloud = logging.getLogger("argosy"), logging.StreamHandler(sys.stderr)
         aloud.setLevel(LEVELS[level])
         if form:
@@ -68,7 +70,7 @@ class PartLogs(logging.Handler):
             self._kept[part].append((next(self._numbers), line(told(record))))
 
     def lines(self, pod: Manifest, *, container: str, follow: bool, tail: int | None) -> AsyncIterator[str]:
-        """Raises what the others raise where they do not know the Pod."""
+        """Log lines of the Pod; for Pods of other components, those of the fallback reader."""
         part = _part_of_pod(pod)
         if not part:
             return self._others.lines(pod, container=container, follow=follow, tail=tail)
@@ -106,7 +108,7 @@ def _is_below(name: str, owner: str) -> bool:
 
 
 def _part_of_pod(pod: Manifest) -> str:
-    """A Pod of the stand-in, by the name that its workload has in any installation."""
+    """Component of a simulated Pod, by the name label of its workload; empty for other Pods."""
     metadata = pod["metadata"]
     name = (metadata.get("labels") or {}).get(NAME_LABEL, "")
     if SIMULATED not in (metadata.get("annotations") or {}):

@@ -1,4 +1,4 @@
-"""Kubeconfig files that argosy writes: one of a sandbox, entries in another file, one that only names a context."""
+"""Kubeconfig files that argosy writes: of a sandbox, entries in another file, and one with only a current-context."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from argosy.sandbox.apiserver.registry_call import ADMIN
 
 
 def context_of(folder: DataFolder) -> str:
-    """Sandboxes in different folders have different names, so that one file can hold several."""
+    """Context name of a sandbox; it contains the folder name, so that one file can hold several sandboxes."""
     return f"argosy-{folder.root.name}"
 
 
@@ -34,8 +34,8 @@ def document(context: str, api: str, authority: bytes, user: str, token: str) ->
 
 
 def write_current_context(context: str) -> Path:
-    """Write a kubeconfig that only names the current context: in front of others in KUBECONFIG, it chooses theirs."""
-    name = hashlib.sha256(context.encode()).hexdigest()[:16]  # a context's name may hold / and :
+    """Write a kubeconfig with only a current-context: first in KUBECONFIG, it selects a context of the other files."""
+    name = hashlib.sha256(context.encode()).hexdigest()[:16]  # context names may contain / and :
     file = (state_home() / "contexts" / f"{name}.yaml").absolute()
     try:
         write_text(file, dump({"apiVersion": "v1", "kind": "Config", "current-context": context}))
@@ -46,7 +46,7 @@ def write_current_context(context: str) -> Path:
 
 
 def add_to(file: Path, wanted: dict[str, Any]) -> None:
-    """Adds our entries to the file; what others put there stays, and so does the context that is current."""
+    """Add the entries to the file; other entries and the current-context are kept."""
     try:
         text = file.read_bytes() if file.exists() else b""
     except OSError as error:
@@ -55,7 +55,7 @@ def add_to(file: Path, wanted: dict[str, Any]) -> None:
     if text.strip():
         found = load(text, where=str(file))
         if not _is_kubeconfig(found):
-            raise UserError("is no kubeconfig; choose another file with --kubeconfig", where=str(file))
+            raise UserError("is not a kubeconfig; choose another file with --kubeconfig", where=str(file))
         wanted = _merged(found, wanted)
     try:
         write_text(file, dump(wanted))
@@ -65,7 +65,7 @@ def add_to(file: Path, wanted: dict[str, Any]) -> None:
 
 
 def remove_from(file: Path, unwanted: dict[str, Any]) -> None:
-    """Takes our entries out again: what they led to is gone."""
+    """Remove the entries of a deleted cluster from the file."""
     found = load(file.read_bytes(), where=str(file)) if file.exists() else None
     if found is None or not _is_kubeconfig(found):
         return

@@ -1,4 +1,4 @@
-"""`sandbox load`: manifests from files into the running sandbox, in an order that works at once."""
+"""`sandbox load`: applies manifests to the running sandbox in dependency order."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ MANAGER = "argosy-sandbox"
 STDIN = Path("-")
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 SUFFIXES = (".yaml", ".yml", ".json")
-# What others need comes first; the rest keeps the order of the files.
+# Kinds that others depend on come first; the rest keeps the order of the files.
 FIRST = {"Namespace": 0, "CustomResourceDefinition": 1, "PriorityClass": 2, "StorageClass": 2, "ServiceAccount": 3}
 SERVED_SECONDS = 10.0
 
 
 def load_manifests(folder: DataFolder, sources: list[Path]) -> Iterator[str]:
-    """A line for each object, as it is done. Everything is read before anything is written."""
+    """Apply the manifests and yield a line for each. All files are read before the first write."""
     run = running(folder)
     found = [manifest for source in sources for file in _files(source) for manifest in _read(file)]
     if not found:
-        raise UserError("there are no manifests in it; name a file or folder with YAML or JSON", where=str(sources[0]))
+        raise UserError("no manifests found; pass a file or folder with YAML or JSON", where=str(sources[0]))
     ordered = sorted(found, key=lambda manifest: FIRST.get(manifest["kind"], 9))
     with asyncio.Runner() as runner:
         loader = runner.run(_Loader.open(folder, run))
@@ -46,11 +46,11 @@ def _files(source: Path) -> list[Path]:
         return [source]
     if source.is_dir():
         if found := [name for name in KUSTOMIZATIONS if (source / name).exists()]:
-            message = "this folder is a kustomization, which load does not build; use: kubectl apply -k " + str(source)
+            message = "this folder is a kustomization, which load does not render; use: kubectl apply -k " + str(source)
             raise UserError(message, where=str(source / found[0]))
         return sorted(file for file in source.rglob("*") if file.suffix in SUFFIXES and file.is_file())
     if not source.exists():
-        raise UserError("does not exist; name a file or folder with YAML or JSON", where=str(source))
+        raise UserError("does not exist; pass a file or folder with YAML or JSON", where=str(source))
     return [source]
 
 
@@ -62,7 +62,7 @@ def _read(file: Path) -> list[Manifest]:
         raise UserError(f"cannot be read ({error.strerror}); check the file", where=str(file)) from error
     for manifest in found:
         if not manifest["metadata"].get("name"):
-            message = f"a {manifest['kind']} has only a generateName; give it a name, or use kubectl create"
+            message = f"a {manifest['kind']} has only a generateName; add a name, or use kubectl create"
             raise UserError(message, where=str(file))
     return found
 
@@ -97,7 +97,7 @@ class _Loader:
         return found["metadata"]["resourceVersion"] if found else None
 
     async def _established(self, definition: Manifest) -> None:
-        """Objects of a new kind may follow in the same folder."""
+        """Wait until the CRD is established, because its objects may follow in the same folder."""
         deadline = asyncio.get_running_loop().time() + SERVED_SECONDS
         while asyncio.get_running_loop().time() < deadline:
             found = await self._cluster.get(key_of(definition))

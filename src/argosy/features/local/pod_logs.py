@@ -1,6 +1,6 @@
-"""Who is asked for the log of a Pod: the first who knows it, else whoever plays all others.
+"""Chooses the log reader of a Pod: the first that knows the Pod, else the fallback.
 
-In: a Pod. Out: lines, from one of them. Never: lines of its own.
+In: a Pod. Out: lines from one reader. Never: produces lines itself.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from argosy.errors import UserError
 from argosy.kube.client import EarlierLogs, PodLogs, SomeLogs, WayIn
 from argosy.kube.objects import Manifest
 
-NOBODY: Final = "nothing runs such Pods in this cluster, so there is nothing to show or to enter"
+NOBODY: Final = "nothing runs Pods in this cluster, so there are no logs and no shell"
 
 
 class FirstWhoKnows:
-    """Implements PodLogs, WayIn and EarlierLogs."""
+    """Implements PodLogReader, PodAccess and PreviousLogs."""
 
     def __init__(self, some: Sequence[SomeLogs], others: PodLogs | None = None) -> None:
         self._some, self._others = tuple(some), others
 
     def lines(self, pod: Manifest, *, container: str, follow: bool, tail: int | None) -> AsyncIterator[str]:
-        """Raises UserError where nobody does."""
+        """Log lines of the Pod. Raises UserError if no reader knows it."""
         asked = next((each for each in self._some if each.knows(pod)), self._others)
         if asked is None:
             raise UserError(NOBODY)

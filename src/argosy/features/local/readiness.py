@@ -1,6 +1,6 @@
-"""Whether a running sandbox can be written to.
+"""Storage check of a running sandbox.
 
-In: its folder. Out: the sentence of its /readyz, empty if it is ready. Never: raises; needs a credential.
+In: its folder. Out: the storage error of /readyz, empty if it is ready. Never: raises; needs a credential.
 """
 
 from __future__ import annotations
@@ -25,6 +25,6 @@ def find_storage_problem(folder: DataFolder, api: str) -> str:
             text = connection.getresponse().read(64 * 1024).decode(errors="replace")
         finally:
             connection.close()
-    except (OSError, http.client.HTTPException):  # it is just ending, or too busy to say
+    except (OSError, http.client.HTTPException):  # the sandbox is stopping, or too busy
         return ""
     return next((line.removeprefix(FAILED) for line in text.splitlines() if line.startswith(FAILED)), "")

@@ -1,6 +1,6 @@
-"""The sandbox: a whole small Kubernetes in this process, until it is told to stop.
+"""The sandbox process: an embedded Kubernetes API server with add-ons.
 
-In: options, and what else is to run inside. Out: a cluster that others reach. Never: ready before what is inside is.
+In: options, and an optional task to run inside. Out: a reachable cluster. Never: reports ready before that task is.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from argosy.kube.objects import dump
 from argosy.sandbox.apiserver.tls import Certificates
 
 Ready = Callable[[Run], None]
-# What runs in it besides: begins before it is ready, ends before it does, and completes what is told of the run.
+# A task inside the sandbox: starts before the sandbox is ready, ends before it stops, and adds fields to its Run.
 Completed = Callable[[Run], Run]
 Inside = Callable[[Cluster, DataFolder, asyncio.Event], AbstractAsyncContextManager[Completed]]
 MOST_FILES = 65536
@@ -45,7 +45,7 @@ class SandboxOptions:
     ephemeral: bool = False
     rbac: bool | None = None  # None: as last time
     addons: str = ""  # names, with a variant after "="; separated by commas
-    log_format: str = ""  # "": only what is said, without a time
+    log_format: str = ""  # "": message only, without a time
     log_level: str = "warn"
     max_watches_per_user: int | None = None  # None: the server's default
 
@@ -56,7 +56,7 @@ async def nothing_else(cluster: Cluster, folder: DataFolder, stop: asyncio.Event
 
 
 def run(options: SandboxOptions, ready: Ready) -> None:
-    """In the foreground: returns after SIGTERM or SIGINT, when everything is safely stored."""
+    """Run in the foreground; returns after SIGTERM or SIGINT, when all writes are durable."""
     if options.ephemeral and options.data_dir is None:
         with scratch_folder("argosy-sandbox-") as place:
             run_in(DataFolder(place / "data"), options, ready)
@@ -71,7 +71,7 @@ def run_in(folder: DataFolder, options: SandboxOptions, ready: Ready, inside: In
 
 
 def _allow_many_connections() -> None:
-    """A shell's usual limit is 1024 open files; informers and watches of a few clients are more."""
+    """Raise the open file limit: the usual 1024 is too low for the informers and watches of a few clients."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -79,7 +79,7 @@ def _allow_many_connections() -> None:
 
 
 def _run_on_fast_loop(main: Coroutine[Any, Any, None]) -> None:
-    """uvloop where it is installed: a third of the cost of a request is the loop's."""
+    """Use uvloop if it is installed: the loop takes a third of the cost of a request."""
     try:
         import uvloop
     except ImportError:
@@ -127,7 +127,7 @@ async def _serve(folder: DataFolder, options: SandboxOptions, ready: Ready, insi
         place_of_it = (str(file.absolute()), str(folder.root))
         current = Run(os.getpid(), api, *place_of_it, options.ephemeral, rbac, context, addons=options.addons)
         gc.collect()
-        gc.freeze()  # what start-up made stays; later collections need not look at it
+        gc.freeze()  # objects of the start-up stay alive; later collections skip them
         if not stop.is_set():
             current = completed(current)
             folder.write_run(current)
@@ -139,7 +139,7 @@ async def _serve(folder: DataFolder, options: SandboxOptions, ready: Ready, insi
 
 @contextlib.asynccontextmanager
 async def _heard(addons: Sequence[AddOn], options: SandboxOptions) -> AsyncIterator[PodLogs | None]:
-    """Whoever plays Pods tells their logs; those of a stand-in's Pods are what argosy itself logs."""
+    """The reader of Pod logs: simulators for their Pods, argosy's own log for simulated argosy and Argo CD Pods."""
     tellers = [each.pod_logs for each in addons if each.pod_logs]
     some = [each for each in tellers if isinstance(each, SomeLogs)]
     players = next((each for each in tellers if not isinstance(each, SomeLogs)), None)
@@ -155,7 +155,7 @@ async def _heard(addons: Sequence[AddOn], options: SandboxOptions) -> AsyncItera
 async def _leading_back(
     folder: DataFolder, certificates: Certificates, token: str, serving: AbstractAsyncContextManager[str]
 ) -> AsyncIterator[tuple[str, dict[str, Any]]]:
-    """Serves, with a kubeconfig in the folder before add-ons begin: what they run may need the way back."""
+    """Serve, and write the kubeconfig before add-ons start: programs that they run may need it."""
     async with serving as api:
         document = _document(folder, api, certificates, token)
         write_text(folder.kubeconfig, dump(document))
@@ -170,7 +170,7 @@ def _document(folder: DataFolder, api: str, certificates: Certificates, token: s
 
 
 def _admin_token(folder: DataFolder) -> str:
-    """Kept, so that a kubeconfig outlives a restart. An empty file is replaced as a missing one is."""
+    """Load or create the administrator's token; it is stored, so that a kubeconfig stays valid after a restart."""
     if not folder.admin_token.exists() or not folder.admin_token.stat().st_size:
         write_text(folder.admin_token, secrets.token_urlsafe(32))
     check_private(folder.admin_token)

@@ -1,4 +1,4 @@
-"""`sandbox user add`: somebody who can log in to the running sandbox, and their kubeconfig."""
+"""`sandbox user add`: creates a user of the running sandbox and its kubeconfig."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ RESERVED = ("system:", "argosy:")
 
 
 def add(folder: DataFolder, name: str, groups: Sequence[str]) -> str:
-    """The new user's kubeconfig. Adding the same name again gives a new token and ends the old one."""
+    """Add the user and return a kubeconfig. Adding an existing user replaces its token."""
     for text in (name, *groups):
         if not text or any(not each.isprintable() or each == "," for each in text):
-            raise UserError(f"{text!r} cannot be a name; use printable characters and no comma")
+            raise UserError(f"invalid name {text!r}; use printable characters and no comma")
     if name == ADMIN.name or name.startswith(RESERVED):
-        raise UserError(f"{name!r} is reserved; names of users are not {ADMIN.name}, nor begin with system: or argosy:")
+        raise UserError(f"{name!r} is reserved; a user cannot be {ADMIN.name}, or start with system: or argosy:")
     run = running(folder)
     token = secrets.token_urlsafe(32)
     asyncio.run(_store(administrator(folder, run), _secret(name, groups, token)))
@@ -38,7 +38,7 @@ def add(folder: DataFolder, name: str, groups: Sequence[str]) -> str:
 
 
 def _secret(name: str, groups: Sequence[str], token: str) -> Manifest:
-    """Only the token's digest is kept."""
+    """Secret of the user, with the digest of the token."""
     readable = re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")[:40] or "user"
     unique = hashlib.sha256(name.encode()).hexdigest()[:8]
     annotations = {

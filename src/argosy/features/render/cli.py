@@ -1,4 +1,4 @@
-"""`argosy render PATH…`: the manifests of folders and Applications, on stdout."""
+"""`argosy render PATH…`: print the manifests of folders and Applications."""
 
 from __future__ import annotations
 
@@ -37,23 +37,29 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "render",
         help="print the manifests of folders and Applications",
-        description="From files in Git to manifests, as Argo CD makes them: Kustomize, Helm, Jsonnet, plain files.",
+        description="Renders manifests as Argo CD does: Kustomize, Helm, Jsonnet, plain files.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("paths", nargs="*", type=Path, metavar="PATH", help="a folder; with --repo, one in that repository")
+    add("paths", nargs="*", type=Path, metavar="PATH", help="folder; with --repo, a folder in that repository")
     about = "render the sources of the Applications in this file (- is standard input); repeatable"
     add("-f", "--filename", action="append", default=[], metavar="FILE", help=about)
-    add("--revision", metavar="R", help="a branch, tag or commit instead of the working tree")
-    add("--repo", default="", metavar="URL", help="read PATH in this repository (default: the one that holds PATH)")
-    about = "repositories below this folder may be read by file:// or their path; repeatable"
+    add("--revision", metavar="R", help="branch, tag or commit to use instead of the working tree")
+    add("--repo", default="", metavar="URL", help="read PATH in this repository (default: the one that contains PATH)")
+    about = "allow file:// URLs and paths of repositories below this folder; repeatable"
     add("--root", action="append", default=[], type=Path, metavar="DIR", help=about)
-    about = "a file with the ConfigMaps argocd-cm and argosy-cm: how to build, what may be read; repeatable"
+    about = "file with the ConfigMaps argocd-cm and argosy-cm; repeatable"
     add("--settings", action="append", default=[], type=Path, metavar="FILE", help=about)
-    add("--name", default="", metavar="NAME", help="the Application's name (default: the folder's)")
-    add("--dest-namespace", default="", metavar="NAME", help="the namespace that it would be deployed to")
-    add("-o", "--output", choices=FORMS, default="yaml", help="yaml (default), json, name, or jsonl: a line a path")
+    add("--name", default="", metavar="NAME", help="name of the Application (default: name of the folder)")
+    add("--dest-namespace", default="", metavar="NAME", help="destination namespace")
+    add(
+        "-o",
+        "--output",
+        choices=FORMS,
+        default="yaml",
+        help="yaml (default), json, name, or jsonl (one line for each path)",
+    )
     for flag in FLAGS:
         name = flag.name.lstrip("-").replace("-", "_")
         if not flag.shown:
@@ -65,7 +71,7 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    gc.set_threshold(200_000)  # imports alone would set it off a dozen times, and find nothing
+    gc.set_threshold(200_000)  # imports alone would trigger a dozen useless collections
     from argosy.gitops.workspace.render import outcomes
 
     print_one = _PRINTERS[chosen.output]
@@ -83,7 +89,7 @@ def run(chosen: argparse.Namespace) -> int:
     with _kept(codes):
         if chosen.output == "json" and (shown or not codes):
             _print_list(shown)
-    gc.freeze()  # else the end of the process looks at everything once more
+    gc.freeze()  # avoids a last collection at exit
     return min(codes, default=DONE)
 
 
@@ -109,7 +115,7 @@ def _talk(text: str) -> None:
 
 @contextmanager
 def _kept(codes: list[int]) -> Iterator[None]:
-    """Who stops reading does not change the answer so far."""
+    """Keep the exit code so far if the reader closes the pipe."""
     try:
         yield
     except BrokenPipeError:
@@ -146,7 +152,7 @@ def _print_line(outcome: Outcome, before: list[Outcome]) -> None:
 
 
 def _print_nothing(outcome: Outcome, before: list[Outcome]) -> None:
-    """A List is printed whole, at the end."""
+    """Print nothing: a List is printed at the end."""
 
 
 def _print_list(shown: list[Outcome]) -> None:

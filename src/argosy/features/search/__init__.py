@@ -1,1 +1,1 @@
-"""Search on the page: Applications, models, notebooks and pages by name."""
+"""Search of the web UI: Applications, models, notebooks and pages by name."""

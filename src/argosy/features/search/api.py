@@ -1,6 +1,6 @@
-"""Search over pages, Applications, models and notebooks: what the command palette of the page asks for.
+"""API route of the command palette: search pages, Applications, models and notebooks.
 
-In: a request. Out: JSON. Never: a name that the caller may not see.
+In: a request. Out: JSON. Never: returns a name that the caller may not see.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from argosy.web.responses import Json
 from argosy.web.route import Filtered, Parameter, Route
 
 MOST: Final = 20
-LONGEST: Final = 200  # characters of what is looked for
+LONGEST: Final = 200  # characters of the query
 PAGES: Final = (
-    ("Apps", "/apps", "every Application"),
+    ("Apps", "/apps", "all Applications"),
     ("Models", "/models", "served models"),
     ("Notebooks", "/notebooks", "notebooks and their runs"),
     ("Environments", "/environments", "dev, staging, production"),
-    ("Activity", "/activity", "what happened"),
+    ("Activity", "/activity", "recent events"),
     ("Settings", "/settings", "projects, repositories, clusters, health"),
-    ("Doctor", "/doctor", "what is wrong, and what helps"),
+    ("Doctor", "/doctor", "problems and fixes"),
     ("Accounts", "/settings/accounts", "accounts and their tokens"),
-    ("Repositories", "/settings/repositories", "where Git is"),
-    ("Health checks", "/settings/health", "rules, and a box to try one"),
+    ("Repositories", "/settings/repositories", "Git repositories"),
+    ("Health checks", "/settings/health", "rules, and a test form"),
     ("Appearance", "/settings/appearance", "light, dark, keys"),
-    ("API", "/api/docs", "what programs can ask"),
+    ("API", "/api/docs", "REST API reference"),
 )
 PART: Final = re.compile(r"[\s./-]+")
 
 
 async def palette(asked: Asked) -> Json:
-    """All words of the query are looked for; what has a part that begins with the first goes before what holds it."""
+    """Find items that contain all words; items with a part that starts with the first word come first."""
     words = asked.query.text("q")[:LONGEST].lower().split()
     found = [each for each in _all(asked, words) if all(word in each["search"] for word in words)]
     if words:
@@ -75,8 +75,8 @@ def _item(kind: str, text: str, url: str, about: str) -> dict[str, Any]:
 
 ROUTES = (
     Route(
-        "GET", "/api/argosy/v1/palette", Filtered("applications", "get"), palette, "Find anything by its name.",
-        query=(Parameter("q", "Words that its name has."),), tag="argosy",
+        "GET", "/api/argosy/v1/palette", Filtered("applications", "get"), palette, "Search by name.",
+        query=(Parameter("q", "Search words."),), tag="argosy",
         gives=fields("items", items=many(fields("kind", "text", "url", kind=TEXT, text=TEXT, url=TEXT, about=TEXT))),
     ),
 )  # fmt: skip

@@ -1,1 +1,1 @@
-"""`argosy serve`: the page and the REST API as a process."""
+"""`argosy serve`: the web UI and the REST API."""

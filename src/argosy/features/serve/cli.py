@@ -1,4 +1,4 @@
-"""`argosy serve`: the page and the REST API of a cluster."""
+"""`argosy serve`: run the web UI and the REST API."""
 
 from __future__ import annotations
 
@@ -24,36 +24,36 @@ Examples:
 
 See also: docs/guides/page.md
 """
-ONCE = "lets you in once, within a minute; after that: argosy open"
+ONCE = "one-time login link, valid for a minute; later: argosy open"
 
 
 def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "serve",
-        help="the page and the REST API of a cluster",
-        description="Serves the page and the REST API of a cluster's Applications until it is stopped. It looks and "
-        "acts through the cluster's API, beside an Argo CD or argosy's controller. Inside a Pod it serves the cluster "
-        "around it.",
+        help="run the web UI and the REST API of a cluster",
+        description="Serves the web UI and the REST API for a cluster's Applications until it is stopped. It uses only "
+        "the cluster's API, and works with an Argo CD or argosy's controller. Inside a Pod it serves the cluster of "
+        "the Pod.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_target_flags(parser)
-    about = "where Applications are (default: where argosy is installed, or an ArgoCD resource is, else argocd)"
+    about = "namespace of Applications (default: where argosy or an ArgoCD resource is installed, else argocd)"
     parser.add_argument("-n", "--namespace", default="", metavar="NS", help=about)
-    about = "port of the page (0: any free one; default: 8484, or any where that is taken)"
+    about = "port of the web UI (0: any free port; default: 8484, or a free port if it is taken)"
     parser.add_argument("--port", type=int, metavar="N", help=about)
-    about = "address to listen on; any but a loopback one is served with TLS (default: 127.0.0.1)"
+    about = "address to listen on; TLS is used except on loopback addresses (default: 127.0.0.1)"
     parser.add_argument("--listen", default="127.0.0.1", metavar="ADDR", help=about)
-    about = "certificate, with its chain, as PEM (default: one is made, and its fingerprint printed)"
+    about = "PEM certificate with its chain (default: self-signed, with its fingerprint printed)"
     parser.add_argument("--tls-cert", type=Path, metavar="FILE", help=about)
-    parser.add_argument("--tls-key", type=Path, metavar="FILE", help="key of the certificate, as PEM")
-    about = "name that the page is asked for by; may be given more than once"
+    parser.add_argument("--tls-key", type=Path, metavar="FILE", help="PEM key of the certificate")
+    about = "host name of the web UI; repeatable"
     parser.add_argument("--hostname", action="append", default=[], metavar="NAME", help=about)
-    about = "clone that promotions are written in (default: the page shows environments only)"
+    about = "Git clone for promotions (default: environments are read-only)"
     parser.add_argument("--repo", type=Path, metavar="DIR", help=about)
-    about = "serve /healthz, /livez, /readyz and /metrics on this port besides, without a login (default: not)"
+    about = "also serve /healthz, /livez, /readyz and /metrics on this port, without a login (default: off)"
     parser.add_argument("--metrics-port", type=int, default=0, metavar="N", help=about)
-    parser.add_argument("--no-browser", action="store_true", help="do not open the page in a browser")
+    parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
     add_log_flags(parser)
     parser.set_defaults(run=serve)
 
@@ -80,7 +80,7 @@ def serve(chosen: argparse.Namespace) -> int:
             open_browser(served.entrance(), served.folder)
 
     run(ServingOptions(target_options(chosen), chosen.namespace, page), ready)
-    print("the page is no longer served", file=sys.stderr)
+    print("server stopped", file=sys.stderr)
     return 0
 
 
@@ -91,12 +91,12 @@ def announced(served: Served) -> list[str]:
         *([f"               ({ONCE})"] if served.is_loopback else []),
         *([f"  fingerprint  SHA-256 {served.fingerprint}"] if served.fingerprint else []),
         *([f"  port         {served.instead_of} is taken; choose one with --port"] if served.instead_of else []),
-        "Ctrl-C ends it.",
+        "Ctrl-C stops it.",
     ]
 
 
 def open_browser(url: str, folder: Path) -> None:
-    """Only where somebody sits: at a terminal, with a display. By a file, as others may read a browser's arguments."""
+    """Open the URL if there is a terminal and a display. By a file, because other users may see process arguments."""
     import html
     import os
 

@@ -1,7 +1,7 @@
-"""An ASGI application on a socket of this machine, served by uvicorn on this loop.
+"""HTTP server: runs an ASGI application with uvicorn on the current event loop.
 
-In: an application, where to listen, certificates. Out: its port, as soon as requests are answered there. Never: takes
-signals for itself; waits for open streams at the end.
+In: an application, sockets, certificates. Out: its port, once it accepts requests. Never: handles signals; waits for
+open streams at shutdown.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from argosy.errors import UserError
 
 log = logging.getLogger(__name__)
 BACKLOG: Final = 1024
-RENEWED: Final = 10.0  # seconds between looks at the files of a certificate
-STALLED: Final = 60.0  # seconds in which a client takes nothing at all of what waits for it
+RENEWED: Final = 10.0  # seconds between checks of the certificate files
+STALLED: Final = 60.0  # seconds until a client that reads nothing is disconnected
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Certificate:
         context.load_cert_chain(self.certificate, self.key)
 
     def stamp(self) -> tuple[tuple[int, int], ...]:
-        """Another one when another certificate is there; empty while there is none."""
+        """Fingerprint of the files that changes with the certificate; empty if they are missing."""
         with contextlib.suppress(OSError):
             found = [each.stat() for each in (self.certificate, self.key)]
             return tuple((each.st_ino, each.st_mtime_ns) for each in found)
@@ -42,7 +42,7 @@ class Certificate:
 
 
 def bind(address: str, port: int, *, any_port: bool = False, flag: str = "--port") -> socket.socket:
-    """`any_port`: the port is a wish; where it is taken, another one is as good."""
+    """Open a listening socket. `any_port`: use a free port if this one is taken."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -55,7 +55,7 @@ def bind(address: str, port: int, *, any_port: bool = False, flag: str = "--port
         listener.close()
         if any_port and port and error.errno in (errno.EADDRINUSE, errno.EACCES):
             return bind(address, 0)
-        message = f"port {port} cannot be used ({error.strerror}); choose another with {flag}, or 0 for any free one"
+        message = f"cannot listen on port {port} ({error.strerror}); choose another with {flag}, or 0 for any free port"
         raise UserError(message, where=address) from error
     listener.set_inheritable(False)
     return listener
@@ -69,11 +69,11 @@ async def listening(
     certificate: Certificate | None = None,
     closing: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[int]:
-    """The port. `closing` is called first at the end: whoever holds streams open ends them there."""
+    """Serve and yield the port. `closing` is called first at shutdown, to end open streams."""
     import uvicorn
 
     class Server(uvicorn.Server):
-        """Signals are the business of whoever runs the loop."""
+        """uvicorn without signal handlers: the caller handles signals."""
 
         @contextlib.contextmanager
         def capture_signals(self):  # type: ignore[no-untyped-def]
@@ -101,7 +101,7 @@ async def listening(
     task = asyncio.create_task(server.serve(sockets=list(listeners)))
     renewing: asyncio.Task[None] | None = None
     try:
-        while not server.started and not task.done():  # noqa: ASYNC110 - uvicorn tells it by a flag only
+        while not server.started and not task.done():  # noqa: ASYNC110 - uvicorn only sets a flag
             await asyncio.sleep(0.002)
         if task.done():
             await task
@@ -120,18 +120,17 @@ async def listening(
 
 
 async def _renewed(certificate: Certificate, stamp: tuple[tuple[int, int], ...], context: ssl.SSLContext) -> None:
-    """Connections that come have what is in the files: whoever renews it cannot tell a process. Those that are open
-    stay."""
+    """Reload the certificate for new connections when its files change; open connections are kept."""
     while True:
         await asyncio.sleep(RENEWED)
         if stamp == (stamp := certificate.stamp()) or not stamp:
             continue
         try:
-            certificate.load(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))  # one that does not fit must not be half taken
+            certificate.load(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))  # check the pair before changing the context
             certificate.load(context)
-            log.info("%s has changed and is served from now on", certificate.certificate)
+            log.info("reloaded the TLS certificate: %s", certificate.certificate)
         except (OSError, ssl.SSLError) as error:
-            why = "%s has changed and cannot be used (%s): the one before is served"
+            why = "cannot load the changed TLS certificate, keeping the old one: %s (%s)"
             log.warning(why, certificate.certificate, error.strerror or error)
 
 
@@ -139,7 +138,7 @@ def _protocol() -> type[asyncio.Protocol]:
     from argosy.sandbox.apiserver.http.protocol_limits import BoundedProtocol
 
     class Protocol(BoundedProtocol):
-        """Hangs up on who takes nothing of what is sent: an open stream costs a place that others wait for."""
+        """Aborts connections of clients that read nothing: open streams are limited."""
 
         _stalled: asyncio.TimerHandle | None = None
 

@@ -1,7 +1,7 @@
-"""Pages that run on this machine, and the way into them for who started them.
+"""Running web servers of this user, and one-time login URLs for them.
 
-In: files that their servers leave while they run. Out: an address with a code that counts once. Never: a page of
-somebody else; one that has ended.
+In: state files of running servers. Out: a URL with a one-time code. Never: a server of another user, or one that has
+stopped.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from argosy.cli.target import TargetOptions, find_target, target_variable
 from argosy.errors import UserError
 from argosy.web.auth.login_codes import Codes
 
-FOLDER: Final = "page"  # in the state folder, and in that of a demo
-RUNNING: Final = "served-"  # then the process, then .json
+FOLDER: Final = "page"  # below the state folder, and below a demo's folder
+RUNNING: Final = "served-"  # followed by the process id and .json
 
 
 class Running(NamedTuple):
     url: str
     folder: Path
     began: float = 0.0
-    where: str = ""  # the cluster that it serves, for people: its address comes last, in parentheses
+    where: str = ""  # display name of its cluster: the address comes last, in parentheses
 
     @property
     def port(self) -> int | None:
@@ -36,21 +36,21 @@ class Running(NamedTuple):
 
 
 def entrance_here(data_dir: Path | None = None, port: int = 0) -> tuple[str, Path]:
-    """The address, and the folder that only its owner may read."""
+    """Login URL of a running server, and its private folder. Raises UserError."""
     running = (*_demos(data_dir), *(served() if data_dir is None else ()))
     found = [each for each in running if not port or each.port == port]
     if data_dir is None and not port:
         found = _pages_of_target(found)
     if not found:
         where = f" on port {port}" if port else ""
-        raise UserError(f"no page runs here{where}; start one: argosy demo, or argosy serve")
+        raise UserError(f"no web server is running here{where}; start one: argosy demo, or argosy serve")
     return entrance(found[0].url, found[0].folder), found[0].folder
 
 
 def _pages_of_target(pages: list[Running]) -> list[Running]:
-    """Keep the pages of the cluster that ARGOSY_CONTEXT or KUBECONFIG leads to; all where neither is set.
+    """Keep the servers of the cluster that ARGOSY_CONTEXT or KUBECONFIG selects; all if neither is set.
 
-    Raises UserError if pages run, and none shows that cluster.
+    Raises UserError if servers run, but none for that cluster.
     """
     variable = target_variable()
     if not variable or not pages:
@@ -59,19 +59,19 @@ def _pages_of_target(pages: list[Running]) -> list[Running]:
     urls = pages_of(target.connection.server)
     found = [page for page in pages if page.url in urls]
     if not found:
-        advice = f"start one: argosy serve, or open that of another cluster: argosy open --port {pages[0].port}"
-        raise UserError(f"{variable} leads to {target.where}, and no page that runs here shows it; {advice}")
+        advice = f"start one: argosy serve, or open the one of another cluster: argosy open --port {pages[0].port}"
+        raise UserError(f"{variable} selects {target.where}, and no web server is running for it; {advice}")
     return found
 
 
 def entrance(url: str, folder: Path) -> str:
-    """An address that lets whoever may read the folder in, once, within a minute."""
+    """URL with a one-time login code, valid for a minute; needs access to the folder."""
     return f"{url}/enter?code={Codes(folder).mint()}"
 
 
 @contextlib.contextmanager
 def told(folder: Path, url: str, where: str = "") -> Iterator[None]:
-    """While a page is served, its folder says where, and of which cluster."""
+    """Write the state file of a server while the block runs."""
     file = folder / f"{RUNNING}{os.getpid()}.json"
     write_text(file, json.dumps({"url": url, "where": where}))
     try:
@@ -81,7 +81,7 @@ def told(folder: Path, url: str, where: str = "") -> Iterator[None]:
 
 
 def served() -> list[Running]:
-    """By `argosy serve`; the one that began last comes first."""
+    """Running `argosy serve` processes, newest first."""
     place = state_home() / FOLDER
     found = []
     for file in place.glob(f"{RUNNING}*.json"):
@@ -94,7 +94,7 @@ def served() -> list[Running]:
 
 
 def pages_of(server: str) -> list[str]:
-    """List the addresses of pages that run here and show the cluster whose API is at `server`."""
+    """List the URLs of running web servers for the cluster whose API is at `server`."""
     run = find_run(server)
     demos = [run[1].url] if run and run[1].url else []
     return [*demos, *(page.url for page in served() if page.where.endswith(f"({server})"))]

@@ -1,4 +1,4 @@
-"""`argosy open`: the page that runs on this machine, without a password."""
+"""`argosy open`: open the local web UI without a password."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ See also: docs/guides/page.md
 def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "open",
-        help="the page of what runs on this machine, in a browser",
-        description="Prints an address of the page that lets you in once, within a minute, and opens it in a browser. "
-        "It is the page of a running demo, else of 'argosy serve'; only who started them may.",
+        help="open the local web UI in a browser",
+        description="Prints a one-time login URL of the web UI, valid for a minute, and opens it in a browser. It uses "
+        "a running demo, else 'argosy serve'; only the user who started them can do this.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--data-dir", type=named_path, metavar="DIR", help="folder of the demo to open")
-    about = "the page on this port (default: that of the demo, else the one that began last)"
+    about = "port of the web UI (default: the demo's, else that of the newest server)"
     parser.add_argument("--port", type=int, default=0, metavar="N", help=about)
-    parser.add_argument("--no-browser", action="store_true", help="only print the address")
+    parser.add_argument("--no-browser", action="store_true", help="only print the URL")
     parser.set_defaults(run=run)
 
 
@@ -38,7 +38,7 @@ def run(chosen: argparse.Namespace) -> int:
     from argosy.features.serve.cli import open_browser
     from argosy.features.serve.local_login import entrance_here
 
-    check_port("--port", chosen.port, "the one that began last")
+    check_port("--port", chosen.port, "the newest server")
     url, folder = entrance_here(chosen.data_dir, chosen.port)
     print(url, flush=True)
     if not chosen.no_browser:

@@ -1,7 +1,7 @@
-"""The page and the API of a cluster, served on this machine or in a Pod of it.
+"""The web server process: web UI and API of a cluster, on this machine or in a Pod.
 
-In: a cluster, where to listen. Out: a Served value while it runs: its address, and one that lets its owner in. Never:
-plain HTTP on an address that others reach; an engine.
+In: a cluster, where to listen. Out: a RunningServer while it runs, with its URL and a login URL. Never: plain HTTP on
+a non-loopback address; runs an engine.
 """
 
 from __future__ import annotations
@@ -41,23 +41,23 @@ if TYPE_CHECKING:
 
 USUAL_PORT: Final = 8484
 AUDIT: Final = "audit.log"
-MOST_AUDIT: Final = 5 << 20  # bytes of a file; the one before is kept
+MOST_AUDIT: Final = 5 << 20  # bytes; one rotated file is kept
 LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
-ENDED: Final = "the watches of the cluster have ended"
-EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104 - with TLS, where somebody asks for it
+ENDED: Final = "the cluster watches have ended"
+EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104 - only with TLS and on request
 
 
 @dataclass(frozen=True)
 class PageOptions:
-    port: int | None = None  # None: the usual one, or any that is free
+    port: int | None = None  # None: the default port, or a free one
     listen: str = "127.0.0.1"
     certificate: Path | None = None
     key: Path | None = None
     hostnames: tuple[str, ...] = ()
-    repository: Path | None = None  # of promotions
-    runs: Path | None = None  # the folder of a cluster that runs here, which keeps the runs of its notebooks
+    repository: Path | None = None  # for promotions
+    runs: Path | None = None  # data folder of a local cluster, with the runs of its notebooks
     metrics_port: int = 0
-    folder: Path | None = None  # None: that of this user
+    folder: Path | None = None  # None: the user's state folder
     is_simulated: bool = False
 
     @property
@@ -76,18 +76,18 @@ class ServingOptions:
 class Served:
     url: str
     where: str  # which cluster
-    folder: Path  # what only its owner may read
+    folder: Path  # readable only by its owner
     is_loopback: bool = True
-    fingerprint: str = ""  # of a certificate that was made here
-    instead_of: int = 0  # the port that was wished for and is taken
+    fingerprint: str = ""  # of a self-signed certificate
+    instead_of: int = 0  # the default port, if it was taken
 
     def entrance(self) -> str:
-        """The same with a code that counts once, for a minute; beyond this machine people log in."""
+        """Login URL with a one-time code, on loopback only; otherwise the plain URL."""
         return local_login.entrance(self.url, self.folder) if self.is_loopback else self.url
 
 
 def run(options: ServingOptions, ready: Callable[[Served], None]) -> None:
-    """In the foreground: returns after SIGTERM or SIGINT."""
+    """Run in the foreground; returns after SIGTERM or SIGINT."""
     asyncio.run(_run(options, ready))
 
 
@@ -102,7 +102,7 @@ async def _run(options: ServingOptions, ready: Callable[[Served], None]) -> None
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     connecting, ending = asyncio.create_task(connect(target.connection)), asyncio.create_task(stop.wait())
     await asyncio.wait({connecting, ending}, return_when=asyncio.FIRST_COMPLETED)
-    if not connecting.done():  # Ctrl-C, before anybody has answered
+    if not connecting.done():  # Ctrl-C before the connection is open
         connecting.cancel()
         await asyncio.gather(connecting, return_exceptions=True)
         return
@@ -124,30 +124,30 @@ async def _serve(
         )
         ending = asyncio.create_task(stop.wait())
         await asyncio.wait({opening, ending}, return_when=asyncio.FIRST_COMPLETED)
-        if not opening.done():  # Ctrl-C before the cluster has answered
+        if not opening.done():  # Ctrl-C before the initial list
             opening.cancel()
             await asyncio.gather(opening, return_exceptions=True)
             return
         gc.collect()
-        gc.freeze()  # what lives in the cluster stays, most of it; later collections need not look at it
+        gc.freeze()  # most cached objects stay alive; later collections skip them
         ready(opening.result())
         await ending
 
 
 def check(options: PageOptions) -> None:
-    """Before anything is opened."""
+    """Validate the options. Raises UserError."""
     if (options.certificate is None) != (options.key is None):
-        raise UserError("a certificate needs its key, and a key its certificate; give both", where="--tls-cert")
+        raise UserError("--tls-cert and --tls-key must be used together", where="--tls-cert")
     if options.certificate and options.key:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         try:
             Certificate(options.certificate, options.key).load(context)
         except (OSError, ssl.SSLError) as error:
-            why = error.strerror or "they do not belong together, or are not PEM"
-            message = f"the certificate and its key cannot be used ({why}); name two PEM files that belong together"
+            why = error.strerror or "they do not match, or are not PEM"
+            message = f"cannot load the certificate and its key ({why}); pass a matching pair of PEM files"
             raise UserError(message, where=str(options.certificate)) from error
     if options.repository and not options.repository.is_dir():
-        raise UserError("is no folder; name the clone that promotions are written in", where=str(options.repository))
+        raise UserError("is not a folder; pass the Git clone for promotions", where=str(options.repository))
 
 
 @contextlib.asynccontextmanager
@@ -160,7 +160,7 @@ async def serving(
     repositories: Repositories | None = None,
     crew: Crew | None = None,
 ) -> AsyncIterator[Served]:
-    """While it is open, requests are answered. `repositories` and `crew`: those of an engine in this process."""
+    """Serve while the block runs. `repositories` and `crew` are those of an engine in this process, if any."""
     from argosy.features.serve.site_setup import opened_site
     from argosy.web import build
 
@@ -194,7 +194,7 @@ async def serving(
 
 
 def _signs(site: Site, entry: Entry, confinement: ConfinementCheck) -> Signs:
-    """Who answers is ready: everything was listed before. A cluster that is away comes back, and pages say so."""
+    """Probes: the server is ready once it listens, after the initial list. An unreachable cluster is no failure."""
     from argosy.web.api.metrics import measured
 
     def ended() -> Sequence[str]:
@@ -209,15 +209,15 @@ def _signs(site: Site, entry: Entry, confinement: ConfinementCheck) -> Signs:
 def _listeners(options: PageOptions) -> list[socket.socket]:
     wish = USUAL_PORT if options.port is None else options.port
     address = "127.0.0.1" if options.listen == "localhost" else options.listen
-    if address == "::" and not socket.has_dualstack_ipv6():  # nor will anybody ask for it by such an address
-        address = "0.0.0.0"  # noqa: S104 - as asked for
+    if address == "::" and not socket.has_dualstack_ipv6():  # the host has no IPv6
+        address = "0.0.0.0"  # noqa: S104 - as requested
     first = bind(address, wish, any_port=options.port is None)
     port, found = int(first.getsockname()[1]), [first]
-    if address == "127.0.0.1":  # a browser may take localhost for the other one
+    if address == "127.0.0.1":  # a browser may resolve localhost to ::1
         with contextlib.suppress(UserError, OSError):
             found.append(bind("::1", port))
-    if address == "::":  # a socket for each kind: on one for both, addresses of the older kind would have another form
-        found.append(bind("0.0.0.0", port))  # noqa: S104 - as asked for
+    if address == "::":  # two sockets: a dual-stack one would show IPv4 peers as mapped addresses
+        found.append(bind("0.0.0.0", port))  # noqa: S104 - as requested
     return found
 
 
@@ -271,7 +271,7 @@ def _served(options: PageOptions, told: ServeOptions, port: int, where: str) -> 
 
 
 def _name(options: PageOptions) -> str:
-    """What people ask for it by."""
+    """Host name for the URL."""
     if options.listen in LOOPBACK:
         return "[::1]" if options.listen == "::1" else "127.0.0.1"
     if options.hostnames:
@@ -283,7 +283,7 @@ def _name(options: PageOptions) -> str:
 
 @contextlib.contextmanager
 def _audit_kept(folder: Path) -> Iterator[None]:
-    """Where nobody keeps this process's log, its audit is kept nevertheless; where no file can be, the log has it."""
+    """Also write the audit log to a file, in case the process log is not kept; ignored if it cannot be written."""
     logger = logging.getLogger("argosy.audit")
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

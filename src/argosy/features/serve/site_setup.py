@@ -1,7 +1,6 @@
-"""A Site put together: a desk, a lookout, who may, and live pages, over one cluster.
+"""Builds the Site: application service, cluster view, identities and live updates of one cluster.
 
-In: a cluster, how it is served, a folder that only its owner may read. Out: a Site, open until the end. Never:
-starts what delivers.
+In: a cluster, serve options, a private folder. Out: an open Site. Never: starts an engine.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ async def opened_site(
 ) -> AsyncIterator[Site]:
     control = namespace or await control_namespace(cluster)
     desk = Desk(cluster, where, control, control, opener=opened)
-    codes = Codes(folder) if options.is_loopback else None  # beyond this machine people log in
+    codes = Codes(folder) if options.is_loopback else None  # one-time codes only on loopback
     async with open_lookout(desk, repositories, crew) as lookout:
         identities = Identities(cluster, lookout, control, cookie=cookie_of(options), codes=codes)
         await identities.prepare()
@@ -48,5 +47,5 @@ async def opened_site(
 
 
 def cookie_of(options: ServeOptions) -> str:
-    """Two servers of one machine share all cookies of its name: each has its own by its port."""
+    """Session cookie name; with the port, because servers on one host share cookies."""
     return "__Host-argosy" if options.is_tls else f"argosy-{options.port}"

@@ -1,4 +1,4 @@
-"""`argosy version`: which version this is, what in the sandbox is simulated, and which simulators run."""
+"""`argosy version`: print the version, simulated parts of the sandbox, and running add-ons."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import json
 from argosy import __version__
 
 SANDBOX = {
-    "API: verbs, patches, watches, validation, CRDs, RBAC": "real behaviour of Kubernetes 1.32, implemented here",
+    "API: verbs, patches, watches, validation, CRDs, RBAC": "real behaviour of Kubernetes 1.32",
     "garbage collection, namespaces, CRDs, event expiry": "real behaviour",
-    "Pods, Deployments, Jobs and other workloads": "stored, not run: no scheduler, no kubelet, but for simulators",
-    "logs, exec, port-forward": "refused with a sentence that says why; with the add-on simulators, Pods have logs",
-    "Services": "get an address that leads nowhere",
+    "Pods, Deployments, Jobs and other workloads": "stored, not run: no scheduler, no kubelet, except with simulators",
+    "logs, exec, port-forward": "rejected with a reason; with the add-on simulators, Pods have logs",
+    "Services": "get an address without a backend",
     "admission webhooks, aggregated APIs": "stored, not called",
-    "add-on simulators": "plays scheduler, kubelet, the controllers of workloads, KServe, Routes, builds and operators",
-    "add-on argocd_operator": "plays the OpenShift GitOps operator: its settings are real, no Argo CD runs behind them",
+    "add-on simulators": "simulates scheduler, kubelet, workload controllers, KServe, Routes, builds and operators",
+    "add-on argocd_operator": "simulates the OpenShift GitOps operator: real settings, but no Argo CD runs",
 }
 
 
@@ -23,8 +23,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     epilog = "Examples:\n  argosy version\n  argosy version -o json"
     parser = commands.add_parser(
         "version",
-        help="this version, and what is simulated",
-        description="Shows the version, and what of the sandbox is real and what is simulated.",
+        help="print the version and what is simulated",
+        description="Prints the version, and which parts of the sandbox are simulated.",
         epilog=epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

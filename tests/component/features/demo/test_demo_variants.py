@@ -20,7 +20,7 @@ RAN = Run(pid=0, api="https://127.0.0.1:1", kubeconfig="k", data_dir="d", epheme
 def test_a_folder_does_not_get_a_second_argo_cd(tmp_path: Path, had: str, asked: str) -> None:
     addons = f"{had},simulators"
     DataFolder(tmp_path).write_run(replace(RAN, addons=addons))
-    with pytest.raises(UserError, match=f"its demo has {played(addons)}; leave out --argocd"):
+    with pytest.raises(UserError, match=f"this folder has {played(addons)}; omit --argocd"):
         run(DemoOptions(data_dir=tmp_path, argocd=asked), ready=lambda _: None, tell=lambda _: None)
 
 
@@ -29,13 +29,13 @@ def test_a_folder_keeps_its_example_and_does_not_get_a_second_one(tmp_path: Path
     assert example_in(folder, None) is LLMOPS and example_in(folder, "stages") is STAGES
     make_stages(tmp_path / "repositories" / STAGES.repository)
     assert example_in(folder, None) is STAGES
-    with pytest.raises(UserError, match="its demo is stages; leave out --example"):
+    with pytest.raises(UserError, match="this folder has the example stages; omit --example"):
         example_in(folder, "llmops")
 
 
 @pytest.mark.parametrize(
     ("options", "told"),
-    [({"argocd": "plain"}, "leave out --argocd"), ({"has_engine": False}, "leave out --no-engine")],
+    [({"argocd": "plain"}, "omit --argocd"), ({"has_engine": False}, "omit --no-engine")],
 )
 def test_the_stages_need_the_operator_and_the_engine(tmp_path: Path, options: dict[str, object], told: str) -> None:
     with pytest.raises(UserError, match=told):

@@ -18,15 +18,15 @@ def test_one_that_waits_says_so_and_who_leads(capsys: pytest.CaptureFixture[str]
     target = cast(Target, argparse.Namespace(where="the sandbox"))
     _say(SHOWN, target, "argosy", "node-1_7_0b5c1f2a", "14:03:20 UTC")
     said = capsys.readouterr().err
-    assert said.startswith("node-1_7_0b5c1f2a delivers the Applications of the sandbox: it has the lead in namespace")
+    assert said.startswith("node-1_7_0b5c1f2a is the leader for the sandbox: it holds the Lease in namespace")
     assert "takes over when that one stops, or at 14:03:20 UTC if that one was killed" in said
     assert "keeps the lead until its Lease ends" in said
-    assert "This controller waits" in said and "Delivering" not in said
+    assert "This controller waits" in said and "Reconciling" not in said
     _say(SHOWN, target, "argosy", "", "")
-    assert capsys.readouterr().err.startswith("Delivering the Applications of the sandbox")
+    assert capsys.readouterr().err.startswith("Reconciling the Applications of the sandbox")
 
 
 def test_what_is_no_address_is_refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "")
     assert main(["controller", "--port", "1", "--listen", "here", "--kubeconfig", "/nowhere"]) == 2
-    assert "here is no address" in capsys.readouterr().err
+    assert "invalid address here" in capsys.readouterr().err

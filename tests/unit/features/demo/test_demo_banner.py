@@ -25,7 +25,7 @@ def test_a_kubeconfig_with_others_in_it_is_told_with_the_context_that_kubectl_ne
 def test_what_is_gone_on_with_is_not_told_as_if_it_were_new() -> None:
     assert "argosy app sync llmops-staging" in told()
     again = told(goes_on=True)
-    assert "it goes on from /d" in again and "argosy app sync" not in again and "2 environments" not in again
+    assert "continued from /d" in again and "argosy app sync" not in again and "2 environments" not in again
 
 
 def test_without_an_engine_nobody_is_sent_to_a_sync_but_to_an_engine() -> None:

@@ -166,9 +166,9 @@ async def test_a_quota_counts_it_while_it_runs_and_holds_no_notebook_back(
 
 
 async def test_a_pod_that_nobody_knows_has_no_log() -> None:
-    with pytest.raises(UserError, match="nothing runs such Pods"):
+    with pytest.raises(UserError, match="nothing runs Pods"):
         FirstWhoKnows([LocalPods(LocalRuns())]).lines({"metadata": {}}, container="", follow=False, tail=None)
-    assert "nothing runs such Pods" in FirstWhoKnows([]).way_in({})
+    assert "nothing runs Pods" in FirstWhoKnows([]).way_in({})
     assert FirstWhoKnows([]).earlier({}, container="", tail=None) is None
 
 
