@@ -113,7 +113,7 @@ async def test_a_port_that_is_taken_is_told_and_another_one_found(
         monkeypatch.setattr("argosy.features.serve.process.USUAL_PORT", taken)
         async with await open_page(plane, tmp_path / "two", port=None) as second:
             assert (second.instead_of, urlsplit(second.url).port != taken) == (taken, True)
-        with pytest.raises(UserError, match="cannot load the certificate"):
+        with pytest.raises(UserError, match="cannot listen on port"):
             async with await open_page(plane, tmp_path / "three", port=taken):
                 pass
 

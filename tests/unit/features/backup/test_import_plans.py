@@ -142,7 +142,7 @@ def test_two_exports_in_one_file_that_have_the_same_are_refused_by_its_name() ->
     whole = stream([exported(application(), "argocd")]).encode()
     twice = read_stream(whole + whole, "a.yaml")
     for live in ([], [application()]):
-        with pytest.raises(UserError, match="Application shop in argocd is in it more than once"):
+        with pytest.raises(UserError, match="Application shop in argocd occurs more than once"):
             planned(twice, live, Wish(SCOPE))
     elsewhere = exported({**application(), "metadata": {"name": "shop", "namespace": "team-a"}}, "argocd")
     assert [each.verb for each in planned([twice[0], elsewhere], [], Wish(SCOPE))] == [Verb.CREATE, Verb.CREATE]

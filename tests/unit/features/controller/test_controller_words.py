@@ -19,8 +19,8 @@ def test_one_that_waits_says_so_and_who_leads(capsys: pytest.CaptureFixture[str]
     _say(SHOWN, target, "argosy", "node-1_7_0b5c1f2a", "14:03:20 UTC")
     said = capsys.readouterr().err
     assert said.startswith("node-1_7_0b5c1f2a is the leader for the sandbox: it holds the Lease in namespace")
-    assert "takes over when that one stops, or at 14:03:20 UTC if that one was killed" in said
-    assert "keeps the lead until its Lease ends" in said
+    assert "takes over when the leader stops, or at 14:03:20 UTC if the leader was killed" in said
+    assert "the Lease of a killed leader must expire first" in said
     assert "This controller waits" in said and "Reconciling" not in said
     _say(SHOWN, target, "argosy", "", "")
     assert capsys.readouterr().err.startswith("Reconciling the Applications of the sandbox")
