@@ -59,9 +59,7 @@ def test_the_first_argocd_resource_is_available_and_says_that_it_is_simulated(op
 
 @pytest.mark.tier("all")
 def test_the_commands_of_an_installation_find_what_they_look_for(openshift: Sandbox) -> None:
-    waited = run(
-        openshift, *GITOPS, "wait", "--for=condition=Available", "deployment/openshift-gitops-server", PATIENT
-    )
+    waited = run(openshift, *GITOPS, "wait", "--for=condition=Available", "deployment/openshift-gitops-server", PATIENT)
     assert waited.code == 0, waited.err
     rolled = run(
         openshift, *GITOPS, "rollout", "status", "statefulset/openshift-gitops-application-controller", PATIENT

@@ -62,8 +62,6 @@ def oc(cluster: Sandbox, *words: str, given: str = "", program: str = "oc", **en
     return Finished(*run([program, *words], env=own, input=given, timeout=HANG_SECONDS), 0.0)
 
 
-
-
 @pytest.mark.usefixtures("needs_kubectl")
 @pytest.mark.parametrize(
     "words",
@@ -122,7 +120,9 @@ def test_oc_starts_a_build_and_its_tag_appears(cluster: Sandbox) -> None:
     assert "not found" in oc(cluster, "start-build", "other", "-n", "small").err
     for which in ("bc/model", "build/model-1"):
         assert oc(cluster, "logs", which, "-n", "small").out.startswith("build model-1 is Complete: "), which
-    assert oc(cluster, "tag", "a", "b").err.startswith("error: oc tag is not supported: argosy's oc is kubectl plus whoami")
+    assert oc(cluster, "tag", "a", "b").err.startswith(
+        "error: oc tag is not supported: argosy's oc is kubectl plus whoami"
+    )
 
 
 @pytest.mark.tier("all")

@@ -172,9 +172,7 @@ KEPT = "was recreated in the meantime and is kept"
 
 
 @pytest.mark.parametrize("victim", [ROLE_KEY, BINDING_KEY, ACCOUNT_KEY, TOKEN_KEY])
-async def test_a_removed_cluster_loses_nothing_that_was_created_again(
-    busy: BusyCluster, victim: ResourceKey
-) -> None:
+async def test_a_removed_cluster_loses_nothing_that_was_created_again(busy: BusyCluster, victim: ResourceKey) -> None:
     await with_token(busy)
     busy.victim = victim
     told: list[str] = []

@@ -115,9 +115,7 @@ async def test_a_rotation_says_that_the_secret_of_the_old_token_was_created_agai
     await scene.rotate()
     assert "old" in await scene.tokens() and await scene.is_let_in()
     (sentence,) = scene.told
-    assert sentence == (
-        'argosy: Secret old in namespace "kube-system" was recreated in the meantime and is kept'
-    )
+    assert sentence == ('argosy: Secret old in namespace "kube-system" was recreated in the meantime and is kept')
 
 
 async def test_a_write_that_was_not_done_leaves_the_old_token_alone(scene: Scene) -> None:
