@@ -66,7 +66,7 @@ async def test_waiting_ends_where_an_image_cannot_be_pulled_and_names_pod_wave_a
         await desk.cluster.patch(key, {"status": stuck["status"]}, subresource="status")
     said = await desk.argosy("app", "wait", "models", "--health", "--timeout", NEVER)
     assert said.code == 1, said.err
-    assert "models: waiting cannot help: it is Progressing, not Healthy" in said.err
+    assert "models: waiting cannot help: health is Progressing, not Healthy" in said.err
     assert "why: Pod/predictor-x2x -n ml: container main  ImagePullBackOff: no such image: predictor:1" in said.err
     assert "     wave 3: Deployment/predictor -n ml  Progressing" in said.err
     assert said.err.splitlines()[-1].startswith("next: argosy app tree models")

@@ -89,7 +89,7 @@ def test_every_line_about_an_application_says_which_and_at_which_revision(operat
     for app in operated.work.apps:
         own = [each for each in lines if each.get("application") == f"{CONTROL}/{app}"]
         done = [each for each in own if "OperationCompleted" in each["msg"]]
-        rendered = [each for each in own if "gives" in each["msg"] and "manifests" in each["msg"]]
+        rendered = [each for each in own if each["msg"].startswith("manifests generated")]
         assert done and rendered
         for each in (*done, *rendered):
             assert (each["project"], each["revision"], each["member"]) == ("default", head, member)

@@ -38,7 +38,7 @@ def test_a_plan_says_what_would_change_and_changes_nothing(openshift: Sandbox, h
     file = delivery(home, "planned")
     done = setup(openshift, "plan", "-f", file)
     assert done.code == 0, done.err
-    assert "ArgoCD/openshift-gitops in openshift-gitops (an operator keeps it" in done.out
+    assert "ArgoCD/openshift-gitops in openshift-gitops (managed by an operator" in done.out
     assert re.search(r"dev +planned-dev +auto +\+ namespace planned-dev  \+ rolebinding argocd-admin", done.out)
     found = json.loads(setup(openshift, "plan", "-f", file, "-o", "json").out)
     assert (found["kind"], found["create"], found["delete"]) == ("SetupPlan", 9, 0)

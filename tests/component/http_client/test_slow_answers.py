@@ -39,5 +39,5 @@ def dribbling(beginning: bytes) -> Iterator[str]:
 
 @pytest.mark.parametrize("beginning", [HEAD, b"HTTP/1.1 200 OK\r\nX-", b"HTTP/1.1 200 OK\r\n\r\n"])
 def test_an_answer_of_a_byte_now_and_then_ends(beginning: bytes) -> None:
-    with dribbling(beginning) as url, pytest.raises(Unanswered, match="no answer"):
+    with dribbling(beginning) as url, pytest.raises(Unanswered, match="no response"):
         send(Request("GET", url, seconds=0.3))

@@ -35,7 +35,7 @@ def test_help_of_promotions_leads_to_the_guide_of_promotions(verb: str, monkeypa
 
 def test_a_rule_that_there_is_not_leads_to_the_list_of_rules(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "AGY999"]) == 2
-    assert "next: see which there are: docs/reference/rules.md" in capsys.readouterr().err
+    assert "next: see the list of rules: docs/reference/rules.md" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-// Live updates and shortcuts. Pages and forms also work without this script.
+// Live updates and shortcuts. Pages and forms work without it.
 const doc = document, $ = (id) => doc.getElementById(id);
 const all = (selector, within = doc) => [...within.querySelectorAll(selector)];
 const root = doc.documentElement, now = Date.now, { csrf, live, site } = doc.body.dataset;
@@ -108,7 +108,7 @@ function listen() {
     else setTimeout(tune, 5000);
   });
 }
-function tune() { // browsers allow six connections: only one background page stays live
+function tune() { // six connections per browser: one background page stays live
   release?.();
   if (doc.hidden) navigator.locks?.request("argosy", { ifAvailable: true }, (lock) => {
     if (!lock || !doc.hidden) return doc.hidden && source?.close();

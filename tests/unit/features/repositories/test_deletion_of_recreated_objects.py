@@ -96,7 +96,7 @@ async def test_a_project_that_was_created_again_is_not_deleted(busy: BusyCluster
     desk = await furnished(busy)
     await create_project(desk, new_project("shop", "argocd", {}), replaces=False)
     busy.victim = PROJECT
-    with pytest.raises(UserError, match="project shop was deleted and created again meanwhile"):
+    with pytest.raises(UserError, match="project shop was deleted and recreated in the meantime"):
         await delete_project(desk, "shop")
     await busy.assert_new_object_is_kept()
     await delete_project(desk, "shop")

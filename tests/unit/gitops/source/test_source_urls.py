@@ -68,7 +68,7 @@ def test_an_address_is_understood_and_told_to_git(text: str, told: str) -> None:
 
 @pytest.mark.parametrize("text", REFUSED)
 def test_an_address_that_could_do_harm_is_refused(text: str) -> None:
-    with pytest.raises(SourceRefused, match="address of the repository"):
+    with pytest.raises(SourceRefused, match="the repository URL"):
         parse_url(text)
 
 

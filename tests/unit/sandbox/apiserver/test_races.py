@@ -80,7 +80,7 @@ async def test_who_may_write_secrets_cannot_make_users(guarded: Plane) -> None:
     eve = admin.acting_as(User("eve", ("system:authenticated",)))
     secret = named("v1", "Secret", "s") | {"type": USER_SECRET_TYPE}
     secret["metadata"] |= {"namespace": USERS_NAMESPACE, "annotations": {"sandbox.argosy.dev/groups": "system:masters"}}
-    with pytest.raises(Forbidden, match="only the administrator"):
+    with pytest.raises(Forbidden, match="only members of system:masters"):
         await eve.create(secret)
     await eve.create({**secret, "type": "Opaque"})
 

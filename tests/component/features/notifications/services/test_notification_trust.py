@@ -51,7 +51,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused_by_every_service(
     own = {"method": "POST", "body": "secret"}
     said = {"message": "secret", "webhook": {"webhook": own}, "github": status}
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    with pytest.raises(TransientError, match="authority"):
+    with pytest.raises(TransientError, match="trust its CA"):
         deliver(Delivery(kind, kind, "to", options, said, "mark", now))
     assert got == []
     if kind == "webhook":
