@@ -68,7 +68,7 @@ def test_a_file_that_is_a_link_stays_one(tmp_path: Path) -> None:
 def test_a_manifest_is_not_taken_for_a_kubeconfig(tmp_path: Path) -> None:
     file = tmp_path / "deployment.yaml"
     file.write_text("apiVersion: apps/v1\nkind: Deployment\n")
-    with pytest.raises(UserError, match="no kubeconfig"):
+    with pytest.raises(UserError, match="is not a kubeconfig"):
         kubeconfig.add_to(file, document())
 
 
