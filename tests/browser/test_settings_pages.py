@@ -133,7 +133,7 @@ def test_a_repository_is_added_with_credentials_and_reached_by_them(
         page.get_by_role("button", name="Add").click()
         row = page.locator("tbody tr", has_text="own.git")
         assert "Successful" in row.inner_text()
-        assert "kept" in row.inner_text() and CANARY not in page.content()
+        assert "stored" in row.inner_text() and CANARY not in page.content()
         page.on("dialog", lambda dialog: dialog.accept())
         row.get_by_role("button", name="Remove").click()
         row.wait_for(state="detached")
@@ -144,7 +144,7 @@ def test_a_repository_is_removed(visit: Callable[..., Any], site: MachinesWorld)
     data = {"url": "https://127.0.0.1:9/old.git", "password": CANARY}
     site.run(site.cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": data}))
     page = visit("/settings/repositories")
-    assert "kept" in page.locator("tbody").inner_text() and CANARY not in page.content()
+    assert "stored" in page.locator("tbody").inner_text() and CANARY not in page.content()
     page.get_by_role("button", name="Remove").click()
     expect(page.locator("#said")).to_contain_text("Removed")
     left = site.run(site.cluster.get(ResourceKey("", "Secret", "argocd", "repo-1")))  # argo: somebody else's Secret

@@ -71,7 +71,7 @@ async def test_an_installation_goes_to_another_cluster_and_comes_back_the_same(
     file = tmp_path / "all.yaml"
     said = await one.argosy("admin", "export", "--secrets", "-o", str(file))
     assert said.code == 0, said.err
-    assert "passwords, tokens and keys" in said.err
+    assert "passwords, tokens, keys" in said.err
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     done = await other.argosy("admin", "import", str(file), "--secrets", "--hold", "-y")
     assert done.code == 0, done.err + done.out

@@ -212,7 +212,7 @@ def test_a_cluster_that_refuses_its_token_is_not_called_unchanged(both: Both) ->
 
 def test_nobody_is_given_an_account_without_a_yes(both: Both) -> None:
     said = both.add("--name", "prod")
-    assert said.code == 2 and "say yes with -y" in said.err
+    assert said.code == 2 and "pass -y" in said.err
     assert both.argosy("get", "prod").code == 2
 
 
@@ -249,7 +249,7 @@ def test_who_goes_to_a_cluster_is_named_before_it_is_removed(both: Both) -> None
         app = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": name}, "spec": spec}
         both.near.request("POST", "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications", app)
     said = both.argosy("rm", "prod")
-    assert said.code == 2 and "say yes with -y" in said.err and both.secret()["name"] == "prod"
+    assert said.code == 2 and "pass -y" in said.err and both.secret()["name"] == "prod"
     assert "argosy: Applications with destination 'prod': ml, web\n" in said.err
     assert both.argosy("rm", "prod", "-y").code == 0
 

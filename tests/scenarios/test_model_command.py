@@ -88,7 +88,7 @@ def test_the_stub_of_a_model_answers_and_says_what_it_is(shown: Demo) -> None:
     assert shown.argosy("model", "try", NAME, "Hello").startswith(f"stub of {NAME}: simulated by argosy")
     whole = json.loads(shown.argosy("model", "try", NAME, '{"prompt": "Hello"}', "-o", "json"))
     assert whole["object"] == "text_completion" and whole["model"] == NAME
-    assert "answers; Ready is True" in shown.argosy("model", "probe", NAME)
+    assert "responds; Ready is True" in shown.argosy("model", "probe", NAME)
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl: there is none")

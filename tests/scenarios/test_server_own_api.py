@@ -116,7 +116,7 @@ async def test_a_model_is_read_and_asked(world: World) -> None:
     assert said["code"] == 200 and said["answer"] == {"predictions": [[1, 2]]}
     for wrong in ({}, {"question": ""}, {"question": "x" * 200_000}, []):
         assert (await code(world, "cid", "POST", f"{OWN}/models/ml/iris/try", wrong))[0] == 400
-    assert "no address" in (await code(world, "cid", "POST", f"{OWN}/models/ml/late/try", {"question": "x"}))[1]
+    assert "has no URL" in (await code(world, "cid", "POST", f"{OWN}/models/ml/late/try", {"question": "x"}))[1]
     assert "no Deployment" in (await code(world, "cid", "POST", f"{OWN}/models/ml/iris/restart", {}))[1]
 
 

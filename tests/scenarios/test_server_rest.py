@@ -75,10 +75,10 @@ async def test_a_project_that_differs_is_only_overwritten_when_asked(world: Worl
 @pytest.mark.parametrize(
     ("sent", "word"),
     [
-        ({}, "project: is missing"),
+        ({}, "project: is required"),
         ({"project": 5}, "JSON object"),
         ({"project": {"metadata": {}}}, "name"),
-        ({"project": {"metadata": {"name": "x", "namespace": "elsewhere"}}}, "leave it out"),
+        ({"project": {"metadata": {"name": "x", "namespace": "elsewhere"}}}, "omit this field"),
         ({"project": named("x", destinations="all")}, "list"),
         (
             {"project": named("x", roles=[{"name": "r", "policies": ["p, role:admin, *, *, *, allow"]}])},
