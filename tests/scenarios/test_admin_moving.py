@@ -175,7 +175,7 @@ async def test_a_dry_run_tells_all_and_writes_nothing(one: Scene, other: Scene, 
     assert verbs["ConfigMap", "argocd-cm"] == "update"
     assert await other.get("argoproj.io/Application", "models", CONTROL) is None
     refused = await other.argosy("admin", "import", str(file))
-    assert refused.code == 2 and "add -y" in refused.err
+    assert refused.code == 2 and "pass -y" in refused.err
     assert "~ ConfigMap argocd-cm in argocd\n    data.timeout.reconciliation: 90s is added\n" in refused.out
 
 
@@ -206,7 +206,7 @@ async def test_applications_of_an_argo_cd_beside_it_are_not_pruned(one: Scene, t
     file.write_text(dump({**config_map("argosy-cm"), "metadata": {"name": "argocd-cm"}}))
     import_here = ("admin", "import", str(file), "-n", "argosy", "--prune", "--dry-run")
     said = await one.argosy(*import_here)
-    assert "= Application models in argocd  skip: an Argo CD delivers it" in said.out
+    assert "= Application models in argocd  skip: managed by an Argo CD" in said.out
     assert "0 to prune" in said.out
     import_named = (*import_here, "--application-namespaces", "argocd")
     assert "- Application models in argocd" in (await one.argosy(*import_named)).out

@@ -302,7 +302,7 @@ async def test_two_of_one_name_are_told_apart_and_a_namespace_chooses(desk: Scen
 @pytest.mark.tier("all")
 async def test_a_name_that_is_not_there_and_a_flag_that_means_nothing_are_told(desk: Scene) -> None:
     said = await desk.argosy("doctor", "nobody")
-    assert said.code == 2 and "there is no Application 'nobody'" in said.err
+    assert said.code == 2 and "Application 'nobody' not found" in said.err
     assert (await desk.argosy("doctor", "-y")).code == 2
     assert (await desk.argosy("doctor", "--match", "(")).code == 2
 

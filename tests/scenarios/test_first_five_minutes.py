@@ -94,7 +94,7 @@ def break_it(visitor: Visitor, look: Look) -> None:
     visitor.browser.follows(STAGING, "Degraded.*persistentvolumeclaim")
     cause = visitor.type(f"argosy model get {MODEL} -n {STAGING}").text
     look.wants(cause, way_to_the_notebook_that_should_have_written_it="argosy trace")
-    look.wants(visitor.type(f"argosy trace {MODEL} -n {STAGING}").text, word_of_notebooks="no run of a notebook")
+    look.wants(visitor.type(f"argosy trace {MODEL} -n {STAGING}").text, word_of_notebooks="no notebook run")
 
 
 def roll_back(visitor: Visitor, look: Look) -> None:

@@ -159,7 +159,7 @@ def test_a_check_that_hides_more_than_it_knows_is_told_so(files: Path) -> None:
     code, out, err = health(files, "diff", "isvc", "-f", files / "isvc.yaml")
     assert code == 1
     assert re.search(r"^stopped|/stopped", out, re.MULTILINE)
-    assert "hint: AGY404: this check hides a bundled rule that knows more" in err
+    assert "hint: AGY404: this check overrides a bundled rule that detects more states" in err
 
 
 @pytest.mark.tier("all")

@@ -97,7 +97,7 @@ def test_what_nobody_would_hear_of_is_said_to_be_so(home: Path) -> None:
         load(running, home, objects)
         nobody = typed(running, "notifications", "test", "on-deployed", "wine")
         assert nobody.returncode == 1 and "to nobody" in nobody.stdout and "webhook" not in nobody.stdout
-        assert "nobody has subscribed to on-deployed, so nothing is sent" in nobody.stderr
+        assert "on-deployed has no subscribers, so nothing is sent" in nobody.stderr
         data = typed(running, "notifications", "test", "on-deployed", "wine", "-o", "json")
         assert [each["to"] for each in json.loads(data.stdout)["messages"]] == [""]
         absent = typed(running, "notifications", "test", "on-health-degraded", "wine")

@@ -202,7 +202,7 @@ def test_one_that_begins_while_the_api_server_is_away_waits_for_it(operated: Ope
     try:
         one = work.start(*FLAGS, "--port", str(port))
         late = Operated(work, port)
-        late.until(lambda: one.log().count("the API server is away") > 1)
+        late.until(lambda: one.log().count("API server is not reachable") > 1)
         assert late.ask("/livez") == (200, "ok\n") and late.ask("/readyz")[0] == 503
     finally:
         work.proxy.is_away = False

@@ -152,7 +152,7 @@ def test_the_doctor_tells_each_cause_and_what_helps_and_counts_what_it_proved(sh
 @pytest.mark.tier("all")
 def test_accidents_of_another_example_are_not_staged_here(shown: Demo) -> None:
     told = shown.argosy_said("demo", "break", "model", code=2)
-    assert "the demo of stages has no accidents to stage" in told
+    assert "the example stages has no failure drills" in told
 
 
 @pytest.mark.tier("all")

@@ -68,7 +68,7 @@ async def test_an_address_that_git_does_not_have_is_no_answer_to_rely_on(desk: S
     edited = {"spec": {"predictor": {"model": {"storageUri": "oci://example.com/models/fraud:2"}}}}
     await desk.cluster.patch(FRAUD, edited, manager="kubectl-edit")
     said = await desk.argosy("trace", "fraud")
-    assert said.code == 1 and "Git asks for another one" in said.out, said
+    assert said.code == 1 and "Git has another storage URI" in said.out, said
 
 
 @pytest.mark.tier("all")
