@@ -260,7 +260,8 @@ def test_a_secret_without_an_address_is_listed_with_what_is_wrong(both: Both) ->
     both.near.request("POST", SECRETS, {"metadata": metadata, "stringData": {"name": "lost", "server": ""}})
     (row,) = [line.split() for line in both.argosy("list").out.splitlines() if "lost" in line]
     both.near.request("DELETE", f"{SECRETS}/cluster-lost")
-    assert row[:3] == ["-", "lost", "Failed"] and " ".join(row[3:]).startswith("Secret cluster-lost has no valid server")
+    assert row[:3] == ["-", "lost", "Failed"]
+    assert " ".join(row[3:]).startswith("Secret cluster-lost has no valid server")
 
 
 @pytest.mark.tier("all")
