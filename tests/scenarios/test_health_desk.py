@@ -55,7 +55,7 @@ def test_a_closed_standard_input_is_told_in_a_sentence(files: Path, arguments: l
         shell, env=environment(files), capture_output=True, text=True, check=False, timeout=HANG_SECONDS
     )
     assert done.returncode == 2
-    assert done.stderr == "argosy: standard input: is closed, so nothing can be read from it\nnext: name a file\n"
+    assert done.stderr == "argosy: standard input: is closed\nnext: name a file instead\n"
 
 
 def unread(files: Path, *arguments: object, both: bool = False) -> int:

@@ -206,7 +206,7 @@ def test_a_profile_that_is_replaced_is_named(openshift: Sandbox) -> None:
 @pytest.mark.tier("all")
 def test_two_profiles_for_one_kind_are_refused(openshift: Sandbox) -> None:
     done = health(openshift, "apply", "--profile", "strict", "--profile", "lenient")
-    assert done.code == 2 and "strict and lenient claim the same kind" in done.err
+    assert done.code == 2 and "strict and lenient cannot be used together" in done.err
     assert entries(openshift) == []
 
 

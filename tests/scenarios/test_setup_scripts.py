@@ -139,7 +139,7 @@ def test_apps_tells_of_an_address_that_nobody_replaced(openshift: Sandbox, home:
     file = apps / "staging-application.yaml"
     file.write_text(file.read_text().replace("https://example.com/r.git", "https://github.com/your-org/llmops-demo.git"))
     found = setup(openshift, "apps", apps)
-    assert (found.code, "⚠ untouched-staging: repoURL is still https://github.com/your-org/" in found.out) == (0, True)
+    assert (found.code, "⚠ untouched-staging: repoURL is still the placeholder https://github.com/your-org/" in found.out) == (0, True)
 
 
 @pytest.mark.tier("all")
@@ -170,7 +170,7 @@ def test_apps_wants_applications_in_a_namespace_that_exists(openshift: Sandbox, 
     assert done.code == 1 and "namespace nowhere does not exist" in done.err
     (home / "apps/dev-application.yaml").write_text('{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x"}}')
     done = setup(openshift, "apps", home / "apps")
-    assert done.code == 2 and "holds Secret x, not an Application" in done.err
+    assert done.code == 2 and "contains Secret x, not an Application" in done.err
 
 
 @pytest.mark.tier("all")
