@@ -189,9 +189,9 @@ async def test_a_killed_argosy_leaves_nothing_and_knows_afterwards_what_it_lost(
 
 
 KEEPS_FILES = """
-from argosy.features.notebooks.local_runs import life
-made = life.Surroundings
-life.Surroundings = lambda **given: made(**{**given, "disposable": []})
+from argosy.features.notebooks.local_runs import run
+made = run.Surroundings
+run.Surroundings = lambda **given: made(**{**given, "disposable": []})
 """
 
 

@@ -327,7 +327,7 @@ async def test_a_kind_that_may_not_be_listed_is_read_or_unknown_and_never_taken_
             await room.until_synced()
             return
         said = await room.until_condition("ComparisonError")
-        assert said.startswith("Failed to load live state: ServiceAccount robot cannot be read")
+        assert said.startswith("Failed to load live state: cannot read ServiceAccount robot")
         app = await room.settled()
         assert app["status"]["sync"]["status"] == "Unknown"
         assert "operationState" not in app["status"]

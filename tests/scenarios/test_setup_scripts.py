@@ -139,7 +139,8 @@ def test_apps_tells_of_an_address_that_nobody_replaced(openshift: Sandbox, home:
     file = apps / "staging-application.yaml"
     file.write_text(file.read_text().replace("https://example.com/r.git", "https://github.com/your-org/llmops-demo.git"))
     found = setup(openshift, "apps", apps)
-    assert (found.code, "⚠ untouched-staging: repoURL is still the placeholder https://github.com/your-org/" in found.out) == (0, True)
+    assert found.code == 0
+    assert "⚠ untouched-staging: repoURL is still the placeholder https://github.com/your-org/" in found.out
 
 
 @pytest.mark.tier("all")
