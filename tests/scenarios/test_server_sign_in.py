@@ -141,7 +141,7 @@ async def test_what_is_wrong_is_one_page_with_one_sentence(world: World) -> None
     for text in ("<script>alert(1)</script>", "refused2", "code;x"):
         shown = (await browser.get(f"/login?{urlencode({'error': text, 'said': text})}")).body
         assert text.encode() not in shown
-        assert b"not right" not in shown
+        assert b"Invalid username" not in shown
 
 
 async def test_a_sign_in_from_another_sites_page_is_refused(world: World) -> None:
